@@ -35,7 +35,8 @@ from hypothesis import settings as hypothesis_settings
 from benchmarks.mutations import Key, Mutant, mutants
 
 ROOT = Path(__file__).parent.parent
-# What is changed, and the tests that are to notice it.
+CHOOSING, STRATEGIES = "tests/health/compaction/choosing", "tests/health/compaction/strategies"
+# What is changed, and the tests that are to notice it: the first that fits.
 TESTS: dict[str, tuple[str, ...]] = {
     "health/monitor": ("tests/health/monitor",),
     "dialogs/driver/decide.py": ("tests/dialogs/driver/test_decide.py", "tests/dialogs/driver/test_guard_rules.py"),
@@ -47,7 +48,39 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/health/compaction/test_runner.py",
     ),
     "health/compaction/laws": ("tests/health/compaction/laws",),
-    "health/compaction/choosing": ("tests/health/compaction/choosing",),
+    "health/compaction/choosing/pruning.py": (f"{STRATEGIES}/test_prune_with_agent.py",),
+    "health/compaction/choosing/scoring.py": (
+        f"{CHOOSING}/test_scoring.py",
+        f"{STRATEGIES}/test_discard_low_rel.py",
+        f"{STRATEGIES}/test_prioritize_recent.py",
+    ),
+    **dict.fromkeys(
+        ("health/compaction/choosing/summaries.py", "health/compaction/choosing/summary_checks.py"),
+        (
+            f"{CHOOSING}/test_summaries.py",
+            f"{STRATEGIES}/test_prune_with_agent.py",
+            f"{STRATEGIES}/test_summarize_old.py",
+        ),
+    ),
+    "health/compaction/choosing/sources.py": (
+        f"{CHOOSING}/test_sources.py",
+        f"{STRATEGIES}/test_select_passages.py",
+        *(f"tests/health/compaction/test_{name}.py" for name in ("newest_value", "own_words", "read_once")),
+        *(f"tests/health/compaction/test_{name}.py" for name in ("refill", "repeats", "results_of_tools")),
+    ),
+    "health/compaction/choosing": (
+        f"{CHOOSING}/test_choose.py",
+        f"{CHOOSING}/test_coverage.py",
+        f"{CHOOSING}/test_losses.py",
+        f"{CHOOSING}/test_matching.py",
+        f"{CHOOSING}/test_worth.py",
+        f"{STRATEGIES}/test_select_passages.py",
+        "tests/health/compaction/test_own_words.py",
+        "tests/health/compaction/test_repeats.py",
+    ),
+    "dialogs/driver/under_way.py": ("tests/dialogs/driver/test_under_way.py",),
+    "dominds/page_handler.py": ("tests/dominds/test_page_handler.py",),
+    "dialogs/common/channel_layer.py": ("tests/dialogs/common/test_channel_layer.py",),
 }
 # Seconds of a processor. A change may make a loop endless: what takes so much longer than the tests did is noticed too.
 PATIENCE, TIMES = 10.0, 3

@@ -24,6 +24,9 @@ SQLITE_OPTIONS = {
     "timeout": 20,
     "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
 }
+# A statement that a connection has executed so often is parsed and planned no more: that takes the server longer than
+# what most statements ask for.
+PREPARED = {"server_side_binding": True, "prepare_threshold": 5}
 
 env = environ.Env()
 
@@ -106,8 +109,11 @@ def embedded_redis() -> str:
     return f"redis://:{secrets.token_urlsafe(24)}@127.0.0.1:{secrets.choice(range(20000, 32000))}/0"
 
 
-def database(name: str, folder: Path) -> dict[str, Any]:
-    """The database at this address, else SQLite in the folder, with the options both need."""
+def database(name: str, folder: Path, *, is_prepared: bool) -> dict[str, Any]:
+    """The database at this address, else SQLite in the folder, with the options both need.
+
+    `is_prepared`: PostgreSQL may keep statements. It cannot where a pooler hands one connection to many.
+    """
     url = env.str(name, default="") or f"sqlite:///{folder / 'dominds.sqlite3'}"
     if urlsplit(url).scheme not in {"sqlite", "postgres", "postgresql"}:
         raise ImproperlyConfigured(f"{name} must start with postgres:// or sqlite:///.")
@@ -121,4 +127,6 @@ def database(name: str, folder: Path) -> dict[str, Any]:
         found["OPTIONS"] = SQLITE_OPTIONS | found.get("OPTIONS", {})
         # Tests use a file, as real processes do: an in-memory database has other locking rules.
         found["TEST"] = {"NAME": str(folder / "test.sqlite3")}
+    elif is_prepared:
+        found["OPTIONS"] = PREPARED | found.get("OPTIONS", {})
     return found

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 from functools import lru_cache
 from threading import local
@@ -117,10 +117,13 @@ class Many:
 Wanted: TypeAlias = "Field[Any, Any] | Many"
 
 
-def prepared(*fields: Wanted) -> Callable[[Callable[..., QuerySet[Any, Row]]], Prepared[Row]]:
+def prepared(*fields: Wanted, is_shared: bool = False) -> Callable[[Callable[..., QuerySet[Any, Row]]], Prepared[Row]]:
     """The decorated function is called once for each kind of database, with a slot for each field. It makes a query for
-    whole rows of a model, or for some of their columns with `values_list`; nothing in it may depend on the moment."""
-    return lambda build: Prepared(build, fields)
+    whole rows of a model, or for some of their columns with `values_list`; nothing in it may depend on the moment.
+
+    `is_shared`: many may hold its lock of a row at once, and only who deletes the row waits. Django has no word for it.
+    """
+    return lambda build: Prepared(build, fields, is_shared=is_shared)
 
 
 def prepared_update(*fields: Wanted) -> Callable[[Callable[..., Change]], PreparedUpdate]:
@@ -129,8 +132,10 @@ def prepared_update(*fields: Wanted) -> Callable[[Callable[..., Change]], Prepar
 
 
 class Prepared(Generic[Row]):
-    def __init__(self, build: Callable[..., QuerySet[Any, Row]], fields: Sequence[Wanted]) -> None:
-        self._build, self._fields = build, fields
+    def __init__(
+        self, build: Callable[..., QuerySet[Any, Row]], fields: Sequence[Wanted], *, is_shared: bool = False
+    ) -> None:
+        self._build, self._fields, self._is_shared = build, fields, is_shared
         self._statements: dict[str, Statement] = {}
 
     def __call__(self, *values: Any) -> list[Row]:
@@ -145,8 +150,11 @@ class Prepared(Generic[Row]):
 
     def _prepare(self, connection: BaseDatabaseWrapper) -> Statement:
         slots = (_slot(at, wanted) for at, wanted in enumerate(self._fields))
-        statement = self._statements[connection.vendor] = Statement.of(self._build(*slots), connection)
-        return statement
+        made = Statement.of(self._build(*slots), connection)
+        if self._is_shared:
+            made = replace(made, sql=made.sql.replace(" FOR UPDATE", " FOR KEY SHARE"))
+        self._statements[connection.vendor] = made
+        return made
 
 
 Change: TypeAlias = "tuple[QuerySet[Any, Any], dict[str, Any]]"

@@ -59,7 +59,8 @@ DOMINDS_LEASE_SECONDS = positive("DOMINDS_LEASE_SECONDS", 30)
 DOMINDS_SWEEP_SECONDS = positive("DOMINDS_SWEEP_SECONDS", 5)
 # Web processes behind one socket: each adds some 200 MB, and a core that parses requests and renders pages.
 DOMINDS_WEB_PROCESSES = int(positive("DOMINDS_WEB_PROCESSES", min(4, len(os.sched_getaffinity(0)))))
-# On PostgreSQL: how many connections a web process keeps at most; with 0 each page opens its own.
+# On PostgreSQL: how many connections a web process keeps at most; with 0 each page opens its own, and no
+# statement is kept there.
 DOMINDS_WEB_CONNECTIONS = whole("DOMINDS_WEB_CONNECTIONS", 20)
 DOMINDS_TURN_THREADS = int(positive("DOMINDS_TURN_THREADS", 16))
 DOMINDS_CONNECT_TIMEOUT = positive("DOMINDS_CONNECT_TIMEOUT", 10)
@@ -155,7 +156,7 @@ TEMPLATES: list[dict[str, Any]] = [
     }
 ]
 
-DATABASES = {"default": database("DATABASE_URL", DOMINDS_DATA_DIR)}
+DATABASES = {"default": database("DATABASE_URL", DOMINDS_DATA_DIR, is_prepared=DOMINDS_WEB_CONNECTIONS > 0)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 PASSWORD_HASHERS = [

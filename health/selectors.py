@@ -15,7 +15,7 @@ from health.models import HealthReading
 from health.monitor.levels import Configured, Thresholds, clamped, context_window, percent_text, thresholds
 
 # Why a reading is of a context that is no longer the dialog's.
-LEFT = ("compacted", "new_course", "other_branch")
+LEFT = ("compacted", "undone", "new_course", "other_branch")
 # The columns of a generation that no meter shows, and that may be long.
 LARGE = tuple(
     f"generation__{name}" for name in ("manifest", "partial_text", "partial_reasoning", "usage_raw", "error_message")
@@ -30,8 +30,9 @@ class Meter:
     """The health of a dialog as it is shown. Every number is the provider's or a person's; None is unknown.
 
     `stale` says why the reading is not the newest word: "none_yet", "failed" (a later generation brought
-    none), "llm_changed", or that the context has changed since: "compacted", "new_course", "other_branch". Its numbers
-    stay then, its level is no longer known. `last_good` is the newest reading that had a level, when this one has none.
+    none), "llm_changed", or that the context has changed since: "compacted", "undone", "new_course", "other_branch".
+    Its numbers stay then, its level is no longer known. `last_good` is the newest reading that had a level, when this
+    one has none.
     """
 
     level: str

@@ -23,7 +23,7 @@ from dialogs.api.reads.clients import is_clients_dialog, longest_known
 from dialogs.api.requests import DIALOG_HEADER, ClientMessage, ClientRequest, chat_in
 from dialogs.api.schemas import MAX_MESSAGES, ChatBody, ChatMessage, checked, in_range, read_json
 from dialogs.api.writes.client_turns import Seen, Target
-from dialogs.context.recent import Bounded
+from dialogs.common.bounded import Bounded
 from dialogs.models import ApiKey
 
 # By so many messages a conversation is told from others that begin alike.

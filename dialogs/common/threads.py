@@ -14,6 +14,7 @@ from contextvars import ContextVar, copy_context
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
+from math import inf
 from threading import Lock
 from time import monotonic
 from typing import Any, ParamSpec, TypeVar
@@ -37,6 +38,10 @@ Result = TypeVar("Result")
 
 # So long all else waits for what a client must wait for before it hears a word, where there is much of that.
 PATIENCE_SECONDS = 1.0
+# A connection that answered so lately is not asked whether it still does: if it ended since, that is an error as it is
+# when it ends a moment later.
+TRUSTED_SECONDS = 1.0
+ANSWERED = "dominds_answered"
 # Tools that read files: a folder that hangs must not take the threads on which others look up addresses.
 THREADS_FOR_TOOLS = 8
 # Of those that were lent to pages: more are started where all are at work.
@@ -192,12 +197,15 @@ def _connected(function: Callable[Args, Result]) -> Callable[Args, Result]:
     def called(*args: Args.args, **kwargs: Args.kwargs) -> Result:
         connection = take_in_hand()
         connection.health_check_enabled = True  # type: ignore[attr-defined]  # the stubs lack both
-        connection.health_check_done = False  # type: ignore[attr-defined]
+        is_trusted = monotonic() - connection.__dict__.get(ANSWERED, -inf) < TRUSTED_SECONDS
+        connection.health_check_done = is_trusted  # type: ignore[attr-defined]
         try:
             return function(*args, **kwargs)
         finally:
             if connection.errors_occurred:
                 connection.close()
+            else:
+                connection.__dict__[ANSWERED] = monotonic()
 
     return called
 

@@ -12,7 +12,6 @@ import hashlib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -37,9 +36,9 @@ from health.compaction.terms.ports import Kit, Prune
 from health.compaction.terms.prepared import Prepared, digests
 from health.compaction.terms.units import ContextState, Unit
 from health.models import CompactionRun, LlmPrice, PreparedPruning
+from health.models.claims import claimed_until
 
 logger = logging.getLogger(__name__)
-CLAIM_SECONDS = 30
 LOOK_EVERY_SECONDS = 1.0
 
 
@@ -146,14 +145,13 @@ def _claimed(wanted: Wanted) -> bool:
     row = PreparedPruning.objects.select_for_update().filter(dialog=wanted.dialog).first()
     if row is not None and (row.is_under_way or _is_settled(row, wanted)):
         return False
-    now = timezone.now()
     values: dict[str, Any] = {
         "head_run_id": wanted.head_run_id,
         "stamp": wanted.stamp,
         "shown": {},
         "answers": [],
-        "begun_at": now,
-        "claimed_until": now + timedelta(seconds=CLAIM_SECONDS),
+        "begun_at": timezone.now(),
+        "claimed_until": claimed_until(),
     }
     try:
         PreparedPruning.objects.update_or_create(dialog=wanted.dialog, defaults=values)
@@ -198,12 +196,11 @@ async def _not_in_line(_place: int) -> None:
 
 def _is_still_wanted(wanted: Wanted) -> bool:
     """Renew the claim; False where the view that was shown holds no longer, or the dialog is in the trash."""
-    until = timezone.now() + timedelta(seconds=CLAIM_SECONDS)
     row = PreparedPruning.objects.filter(dialog=wanted.dialog, stamp=wanted.stamp)
     course = Course.objects.filter(
         messages=wanted.dialog.current_leaf, head_run=wanted.head_run_id, dialog__trashed_at=None
     )
-    return course.exists() and bool(row.update(claimed_until=until))
+    return course.exists() and bool(row.update(claimed_until=claimed_until()))
 
 
 def _keep(wanted: Wanted, answers: list[str]) -> None:

@@ -24,7 +24,7 @@ from dialogs.compaction.progress import beginning, begins, expected
 from dialogs.compaction.pruning_agent import answer_for, summarizer_for
 from dialogs.compaction.reads.compaction import BY_ITSELF
 from dialogs.compaction.writes import compaction
-from dialogs.compaction.writes.compaction import CLAIM_SECONDS, RunClaim, renew
+from dialogs.compaction.writes.compaction import RunClaim, renew
 from dialogs.context.material import READS_THE_VIEW, Material, material
 from dialogs.llms.guard import config_of, guard_of
 from dialogs.models import Generation
@@ -41,6 +41,7 @@ from health.compaction.terms.ports import Answer, Asking, Embed, Kit, Need, Prun
 from health.compaction.terms.reasons import Reason, Why, columns_of
 from health.compaction.terms.units import ContextState
 from health.models import CompactionRun
+from health.models.claims import CLAIM_SECONDS
 
 logger = logging.getLogger(__name__)
 Status = CompactionRun.Status

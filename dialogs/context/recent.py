@@ -6,40 +6,15 @@ left behind with the answer, and ends with that answer.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from threading import Lock
-from typing import Generic, TypeVar
 from uuid import UUID
 
+from dialogs.common.bounded import Bounded
 from dialogs.context.border import Context
 from dialogs.context.estimate import said_bytes
 from dialogs.models import Message
 from dialogs.models.message import MessageOrigin
-
-Key = TypeVar("Key")
-Value = TypeVar("Value")
-
-
-class Bounded(Generic[Key, Value]):
-    """From any thread."""
-
-    def __init__(self, most: int) -> None:
-        self._most, self._size, self._lock = most, 0, Lock()
-        self._kept: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
-
-    def get(self, key: Key) -> Value | None:
-        kept = self._kept.get(key)
-        return kept[0] if kept else None
-
-    def keep(self, key: Key, value: Value, *, size: int) -> None:
-        with self._lock:
-            self._size += size - self._kept.pop(key, (value, 0))[1]
-            self._kept[key] = value, size
-            while self._size > self._most:
-                self._size -= self._kept.popitem(last=False)[1][1]
-
 
 # Of all that is kept, as it is held: its texts, what each message takes beside them, and each conversation.
 MOST_BYTES, EACH, BESIDE = 32 * 1024 * 1024, 2_000, 20_000

@@ -10,6 +10,7 @@ import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from html import escape
+from sys import getsizeof
 from time import monotonic
 from typing import Any
 
@@ -27,6 +28,8 @@ from pygments.lexer import DelegatingLexer, Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
+from dialogs.common.bounded import Bounded
+
 # A fence may be the first line of a list item.
 FENCE = re.compile(r"^(?P<lead>(?:\s|[-+*]\s|\d{1,9}[.)]\s)*)(?P<mark>`{3,}|~{3,})(?P<rest>.*)$")
 # A number alone may be the half of "1." that has come so far.
@@ -35,7 +38,9 @@ INDENTED = re.compile(r"^(?: {2,}|\t)")
 # Larger blocks are shown as they are: no reader needs their Markdown, and parsing prose is not linear.
 PLAIN_ABOVE = 30_000
 PLAIN_CODE_ABOVE = 300_000
-CACHE_BELOW = 20_000
+# Larger ones are rendered anew each time. Of those that are kept, with their HTML, so many bytes; a page of a hundred
+# messages has some 200 KB.
+KEPT_BELOW, MOST_BYTES = 20_000, 8 * 1024 * 1024
 # A lexer's single match over a long line can take minutes, and nothing can interrupt it: such code has no colours.
 HIGHLIGHT_BELOW = 20_000
 HIGHLIGHT_LINE_BELOW = 1_000
@@ -56,6 +61,7 @@ ALLOWED: dict[str, frozenset[str]] = {
 ALIGNMENTS = {"text-align:left": "start", "text-align:right": "end", "text-align:center": "center"}
 # A page has half a dozen of them; one with a long history is 30 KB.
 KEPT = 256
+_BLOCKS: Bounded[tuple[str, str], SafeString] = Bounded(MOST_BYTES)
 
 
 def split_blocks(text: str) -> list[str]:
@@ -121,13 +127,15 @@ def render_markdown(text: str) -> SafeString:
 def render_block(block: str) -> SafeString:
     if len(block) > (PLAIN_CODE_ABOVE if FENCE.match(block[:200].split("\n")[0]) else PLAIN_ABOVE):
         return mark_safe(f'<pre class="plain">{escape(block)}</pre>')  # noqa: S308  escaped
-    if len(block) > CACHE_BELOW:
-        return _render(block, get_language() or "")
-    return _cached(block, get_language() or "")
+    # A code block's button is labelled in the language.
+    key = block, get_language() or ""
+    html = _BLOCKS.get(key) or _render(block)
+    if len(block) <= KEPT_BELOW:
+        _BLOCKS.keep(key, html, size=getsizeof(block) + getsizeof(html))
+    return html
 
 
-def _render(block: str, language: str) -> SafeString:
-    """`language` is here for the cache: a code block's button is labelled in it."""
+def _render(block: str) -> SafeString:
     html = nh3.clean(
         MARKDOWN.render(block),
         tags=set(ALLOWED),
@@ -136,9 +144,6 @@ def _render(block: str, language: str) -> SafeString:
         link_rel="noopener noreferrer nofollow",
     )
     return mark_safe(html)  # noqa: S308  sanitised
-
-
-_cached = lru_cache(maxsize=2048)(_render)
 
 
 class Renderer(RendererHTML):

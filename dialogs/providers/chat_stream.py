@@ -37,6 +37,14 @@ class PartialCall:
     name: str = ""
     arguments: str = ""
 
+    def is_another(self, delta: Mapping[str, Any]) -> bool:
+        """Does this piece begin another call? Ollama and gateways to Gemini give all calls of an answer one index.
+
+        A new id alone says nothing: vLLM gave each piece one.
+        """
+        begun = as_text(delta.get("id")), as_text(as_mapping(delta.get("function")).get("name"))
+        return bool(self.id) and all(begun) and begun[0] != self.id
+
     def add(self, delta: Mapping[str, Any]) -> Iterator[ArgumentsDelta]:
         function = as_mapping(delta.get("function"))
         self.id = self.id or as_text(delta.get("id"))
@@ -52,7 +60,9 @@ class PartialCall:
 
 @dataclass
 class ChatStream:
+    # By their index; and those whose index another call has taken.
     calls: dict[int, PartialCall] = field(default_factory=dict)
+    earlier: list[tuple[int, PartialCall]] = field(default_factory=list)
     usage: Usage | UsageUnavailable = field(default_factory=lambda: normalise(None))
     usage_raw: dict[str, Any] = field(default_factory=dict)
     timings: Mapping[str, Any] | None = None
@@ -78,7 +88,7 @@ class ChatStream:
             raise ProviderFailed("The provider ended the answer with an error.")
         if not self.reason:
             raise ProviderUnreachable("The stream ended before the answer was complete.")
-        for index, call in sorted(self.calls.items()):
+        for index, call in (*self.earlier, *sorted(self.calls.items())):
             yield ToolCallReady(ToolCall(id=call.id or f"call_{index}", name=call.name, arguments=call.arguments))
         yield UsageReported(self.usage, self.usage_raw or None)
         yield Finished(FINISH_REASONS.get(self.reason, self.reason))
@@ -117,6 +127,8 @@ class ChatStream:
         index = piece.get("index")
         if not isinstance(index, int):
             index = len(self.calls) if piece.get("id") or not self.calls else max(self.calls)
+        if index in self.calls and self.calls[index].is_another(piece):
+            self.earlier.append((index, self.calls.pop(index)))
         return self.calls.setdefault(index, PartialCall())
 
 

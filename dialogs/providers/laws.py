@@ -56,7 +56,12 @@ WITHOUT_SYSTEM = re.compile(r"system role (is )?not supported", re.IGNORECASE)
 OF_SHAPE = re.compile(
     r"roles? must alternate|alternate between user|unexpected role|(successive|consecutive) (user|assistant)"
     r"|tool call ids? should be|only user and assistant roles|no user query found|system message must be"
-    r"|first message must use the .?user|" + WITHOUT_SYSTEM.pattern,
+    r"|first message must use the .?user|"
+    + WITHOUT_SYSTEM.pattern
+    # Where an answer without a word stands: Mistral, vLLM, Moonshot, Bedrock, xAI, gateways.
+    + r"|content or .?tool_calls|invalid assistant message|non-empty content|has no content"
+    r"|assistant.? must not be empty|content field in the message object at [\w.]{1,40} is empty"
+    r"|at least one content element",
     re.IGNORECASE,
 )
 

@@ -27,7 +27,7 @@ from dialogs.providers.http import (
     refuse_other_than_stream,
     timeouts,
 )
-from dialogs.providers.options import OF_OPENAI, OF_OTHERS, OF_TOOLS, chosen
+from dialogs.providers.options import OF_OPENAI, OF_OTHERS, OF_TOOLS, chosen, written_arguments
 from dialogs.providers.tokenizing import LLAMACPP, VLLM, CountsNothing, Sizes, ask
 from dialogs.providers.usage import facts_in
 
@@ -157,7 +157,7 @@ def wire_message(message: ChatMessage) -> dict[str, Any]:
         # Null, not empty: some servers refuse an empty text beside calls.
         wire["content"] = wire["content"] or None
         wire["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": written_arguments(call)}}
             for call in message.tool_calls
         ]
     if message.tool_call_id is not None:

@@ -116,11 +116,27 @@ def read_part(part: Mapping[str, Any]) -> Part:
 def arguments_of(call: ToolCall) -> dict[str, Any]:
     """The arguments of a call for a service that takes an object only. What the model wrote wrongly is still shown to
     it."""
-    try:
-        parsed = json.loads(call.arguments or "{}")
-    except (ValueError, RecursionError):
-        parsed = call.arguments
+    parsed = _parsed(call.arguments)
     return parsed if isinstance(parsed, dict) else {"arguments": parsed}
+
+
+def written_arguments(call: ToolCall) -> str:
+    """The arguments as text: as the model wrote them, where they are an object. llama.cpp and vLLM read those of all
+    calls for each request, and refuse a conversation with a single one that they cannot read."""
+    as_it_is = call.arguments and isinstance(_parsed(call.arguments), dict)
+    return call.arguments if as_it_is else json.dumps(arguments_of(call), ensure_ascii=False)
+
+
+def _parsed(arguments: str) -> Any:
+    """The text itself where it is no JSON; NaN and infinity are none."""
+    try:
+        return json.loads(arguments or "{}", parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return arguments
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
 
 
 def refused(why: str) -> RequestRefused:

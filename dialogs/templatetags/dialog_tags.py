@@ -34,6 +34,7 @@ register = template.Library()
 register.simple_tag(made_once, name="once")
 STALE = {
     "compacted": gettext_lazy("before compaction"),
+    "undone": gettext_lazy("before undoing"),
     "new_course": gettext_lazy("earlier course"),
     "other_branch": gettext_lazy("other version"),
 }

@@ -177,7 +177,8 @@ class Embeddings:
             part = keys[start : start + SLICE]
             begin = self._clock()
             rows = model.encode([missing[key] for key in part])
-            yield from zip(part, rows, strict=True)
+            # Each by itself: a row of the array would hold all the others for as long as it is kept.
+            yield from zip(part, (row.copy() for row in rows), strict=True)
             if model is self._models.get("minilm"):
                 self._pace.note(len(part), self._clock() - begin, self._clock())
                 if first and self._pace.slow_since is not None and start + SLICE < len(keys):

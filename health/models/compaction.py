@@ -13,6 +13,8 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from health.models.claims import holds
+
 # All that the Insights page counts and adds up: a row itself is long.
 FIGURES = ("status", "reward", "coherence", "estimated_before", "estimated_after")
 
@@ -139,7 +141,7 @@ class CompactionRun(models.Model):
     @property
     def is_overdue(self) -> bool:
         """Whether its worker has not reported for so long that another may take the run up."""
-        return self.claimed_until is not None and self.claimed_until < timezone.now()
+        return self.claimed_until is not None and not holds(self.claimed_until)
 
     @property
     def began_afresh(self) -> bool:
@@ -175,7 +177,7 @@ class PreparedPruning(models.Model):
 
     @property
     def is_under_way(self) -> bool:
-        return self.claimed_until is not None and self.claimed_until > timezone.now()
+        return holds(self.claimed_until)
 
 
 class ContextSettings(models.Model):

@@ -121,6 +121,7 @@ def test_a_server_that_refuses_whatever_is_sent_is_given_up(dialog: Dialog, serv
     assert (len(standin.invalid), dialog.paused_by) == (2, "failure")
 
 
+LOOK = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
 GREETED = [{"role": "assistant", "content": "Ahoy, I am the harbour master."}]
 
 
@@ -137,6 +138,38 @@ def test_a_client_whose_history_does_not_alternate_is_answered_over_20_turns(bui
 
     assert len(home.standin.invalid) == 1, home.standin.invalid
     assert home.compactions() > 0
+
+
+def test_an_answer_without_a_word_ends_no_conversation(build: Build) -> None:
+    """As where a model only thought: what came of it goes back as an empty answer, which many servers refuse."""
+    home = build(window=8_192, lists=Lists.MODELS)
+    caller = home.caller()
+    caller.say("Which berth is free?")
+    caller.messages[-1]["content"] = ""
+
+    assert caller.say("And which one tomorrow?")
+    assert caller.say("And on Sunday?")
+
+    assert len(home.standin.invalid) == 1, home.standin.invalid
+    assert "Which berth is free?" in home.last.text
+
+
+@pytest.mark.parametrize("broken", ['{"berth": "no', "", "[3]", '{"berth": NaN}', "north"])
+def test_a_call_with_broken_arguments_ends_no_conversation(build: Build, broken: str) -> None:
+    """As one is that a limit cut off. Servers read the arguments of all calls for each request."""
+    home = build(window=8_192, lists=Lists.MODELS)
+    caller = home.caller(tools=[LOOK])
+    call = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": broken}}
+    caller.messages += [
+        {"role": "user", "content": "Is the north berth free?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "These are no arguments."},
+    ]
+
+    assert caller.say("And the south berth?")
+
+    assert home.standin.invalid == []
+    assert json.dumps(broken)[1:-1] in home.last.body["messages"][2]["tool_calls"][0]["function"]["arguments"]
 
 
 def test_what_a_client_asks_beside_its_conversation_is_shaped_too(build: Build) -> None:

@@ -81,7 +81,7 @@ Places = dict[str, list[Place]]
 
 
 def longest_known(*, owner: User, request: ClientRequest) -> Known:
-    if len(request.messages) < LEAST_KNOWN and not (request.chat or request.dialog_id):
+    if not may_be_known(request):
         summarised = _summarised(owner, request)
         return Known(0, _leaf(summarised) if summarised else ())
     for start, end in _spans(len(request.messages)):
@@ -92,6 +92,11 @@ def longest_known(*, owner: User, request: ClientRequest) -> Known:
                 found = meant if length > MOST_FRAMED else _settled(meant, places, request, length)
                 return Known(length, _messages(found, request)) if found else _begun_alike(places, request, length)
     return _replaced(owner, request)
+
+
+def may_be_known(request: ClientRequest) -> bool:
+    """Is there more than one message, or a name for the conversation?"""
+    return len(request.messages) >= LEAST_KNOWN or bool(request.chat or request.dialog_id)
 
 
 def _spans(length: int) -> Iterator[tuple[int, int]]:

@@ -14,7 +14,15 @@ from django.db import connection, transaction
 from django.db.models import BigIntegerField, F, QuerySet, UUIDField
 from django.utils import timezone
 
-from dialogs.api.reads.clients import Known, Outcome, as_it_is, is_past_compacting, longest_known, outcome_of
+from dialogs.api.reads.clients import (
+    Known,
+    Outcome,
+    as_it_is,
+    is_past_compacting,
+    longest_known,
+    may_be_known,
+    outcome_of,
+)
 from dialogs.api.requests import ClientMessage, ClientRequest
 from dialogs.api.writes.client_forks import fork
 from dialogs.api.writes.client_messages import add_history, carry_marks, mark_frame, remember
@@ -29,7 +37,7 @@ from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes import lease
 from dialogs.turns.writes.lease import Claim
 from dialogs.turns.writes.messages import title_from
-from dominds.prepared import prepared
+from dominds.prepared import database, prepared, rows_of
 from dominds.rows import add, new
 
 
@@ -74,7 +82,7 @@ class Taken:
 def take_up(*, key: ApiKey, target: Target, request: ClientRequest, seen: Seen | None = None) -> Taken:
     """Store what is new in the request and claim its dialog. `seen` spares looking its history up again, where nothing
     has happened since. Raises CompactingElsewhere; nothing is stored then."""
-    _one_at_a_time(key)
+    _one_at_a_time(request)
     if seen and (unchanged := _unchanged(seen.known)):
         known, before = seen.known, seen.branch
         row, course = _at_rest(unchanged, known.messages[0], known)
@@ -127,10 +135,12 @@ def know_again(taken: Taken, outcome: Outcome, *, prefix: Callable[[Outcome], st
         remember(taken.leaf.dialog, message=end, prefix=prefix(outcome))
 
 
-def _one_at_a_time(key: ApiKey) -> None:
-    """Two requests with one history must find each other. Where a transaction has the database alone, they do."""
-    if connection.features.has_select_for_update:
-        ApiKey.objects.select_for_update().values_list("pk").get(pk=key.pk)
+def _one_at_a_time(request: ClientRequest) -> None:
+    """Two requests with one history must find each other, so of those that begin alike one waits for the other. Where a
+    transaction has the database alone, they do anyway."""
+    if connection.vendor == "postgresql" and request.messages and may_be_known(request):
+        begins = int.from_bytes(bytes.fromhex(request.messages[0].prefix)[:8], signed=True)
+        rows_of(database(), "SELECT pg_advisory_xact_lock(%s)", [begins])
 
 
 CHANGED = (

@@ -19,6 +19,7 @@ from dialogs.turns.state import MAX_RESTARTS
 from dominds.prepared import prepared
 from health.compaction.terms.reasons import Why, from_json
 from health.models import CompactionRun
+from health.models.claims import is_over
 
 Status = CompactionRun.Status
 Trigger = CompactionRun.Trigger
@@ -167,7 +168,7 @@ def neglected_runs() -> list[int]:
     """Runs that nobody has taken up in time, and those whose worker died."""
     now = timezone.now()
     late = Q(status=Status.QUEUED, queued_at__lt=now - timedelta(seconds=2 * settings.DOMINDS_COMPACTION_WAIT_SECONDS))
-    left = Q(status=Status.RUNNING, claimed_until__lt=now)
+    left = Q(status=Status.RUNNING) & is_over()
     return list(CompactionRun.objects.filter(late | left).values_list("pk", flat=True))
 
 

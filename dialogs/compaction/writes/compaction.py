@@ -24,10 +24,10 @@ from dialogs.transcript.writes.dialog_row import lock, save, want_answer
 from dialogs.turns.writes.events import Code, log
 from health.compaction.terms.reasons import Reason, Why, columns_of, from_json
 from health.models import CompactionRun, ContextEvent
+from health.models.claims import claimed_until, is_over
 
 Status = CompactionRun.Status
 Trigger = CompactionRun.Trigger
-CLAIM_SECONDS = 30
 # How long a person may look through what a run has made before it applies itself.
 REVIEW_SECONDS = 30
 
@@ -118,13 +118,12 @@ def skip_run(row: Dialog, *, guard: Guard, trigger: str, why: Reason, tokens: in
 @transaction.atomic
 def claim_run(run_id: int) -> RunClaim | None:
     """Take a run that is queued, or that its worker left. None when another has it or it is over."""
-    now = timezone.now()
-    free = Q(status=Status.QUEUED) | Q(status=Status.RUNNING, claimed_until__lt=now)
+    free = Q(status=Status.QUEUED) | (Q(status=Status.RUNNING) & is_over())
     taken = CompactionRun.objects.filter(free, pk=run_id).update(
         status=Status.RUNNING,
         claim_token=F("claim_token") + 1,
-        claimed_until=now + timedelta(seconds=CLAIM_SECONDS),
-        started_at=now,
+        claimed_until=claimed_until(),
+        started_at=timezone.now(),
         steps=[],
     )
     if not taken:
@@ -139,14 +138,13 @@ def _held(claim: RunClaim):  # type: ignore[no-untyped-def]  # a QuerySet, whose
 
 
 def renew(claim: RunClaim) -> None:
-    _held(claim).update(claimed_until=timezone.now() + timedelta(seconds=CLAIM_SECONDS))
+    _held(claim).update(claimed_until=claimed_until())
 
 
 @transaction.atomic
 def report(claim: RunClaim, **changes: Any) -> bool:
     """Keep how far it is and show it. False when it is no longer ours to work at, or a person cancelled it."""
-    until = timezone.now() + timedelta(seconds=CLAIM_SECONDS)
-    if not _held(claim).filter(cancel_requested=False).update(claimed_until=until, **changes):
+    if not _held(claim).filter(cancel_requested=False).update(claimed_until=claimed_until(), **changes):
         return False
     dialog_id = CompactionRun.objects.values_list("dialog_id", flat=True).get(pk=claim.run_id)
     compaction_on_commit(dialog_id, claim.run_id)
@@ -220,7 +218,7 @@ def cancel_run(*, dialog: Dialog, run_id: int) -> None:
     longer, as its worker died."""
     row, now = lock(dialog), timezone.now()
     runs = CompactionRun.objects.filter(dialog=row, pk=run_id)
-    left = Q(status__in=(Status.QUEUED, Status.DRAFT)) | Q(status=Status.RUNNING, claimed_until__lt=now)
+    left = Q(status__in=(Status.QUEUED, Status.DRAFT)) | (Q(status=Status.RUNNING) & is_over())
     ended = runs.filter(left).update(status=Status.CANCELLED, phase=Status.CANCELLED, finished_at=now)
     if not ended:
         runs.filter(status=Status.RUNNING).update(cancel_requested=True)

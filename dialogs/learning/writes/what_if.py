@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -19,10 +18,10 @@ from dialogs.common.schedule import replay_on_commit
 from dialogs.learning.reads.what_if import dialogs_of
 from dialogs.models import Agent
 from health.models import WhatIf
+from health.models.claims import claimed_until, is_over
 
 Status = WhatIf.Status
 OPEN = (Status.QUEUED, Status.RUNNING)
-CLAIM_SECONDS = 30
 MOST_KEPT = 5
 
 
@@ -50,18 +49,15 @@ def cancel(row: WhatIf) -> None:
 
 def claim(what_if_id: int) -> Claim | None:
     """Claim the "what if", if nobody works at it."""
-    now = timezone.now()
-    free = Q(claimed_until=None) | Q(claimed_until__lte=now)
-    taken = WhatIf.objects.filter(free, pk=what_if_id, status__in=OPEN).update(
-        status=Status.RUNNING, claim_token=F("claim_token") + 1, claimed_until=now + timedelta(seconds=CLAIM_SECONDS)
+    taken = WhatIf.objects.filter(Q(claimed_until=None) | is_over(), pk=what_if_id, status__in=OPEN).update(
+        status=Status.RUNNING, claim_token=F("claim_token") + 1, claimed_until=claimed_until()
     )
     return Claim(what_if_id, WhatIf.objects.get(pk=what_if_id).claim_token) if taken else None
 
 
 def keep(held: Claim, *, rows: Sequence[dict[str, Any]], done: int) -> bool:
     """Keep one more replay. False: somebody cancelled the "what if", or another worker has it now."""
-    until = timezone.now() + timedelta(seconds=CLAIM_SECONDS)
-    return bool(_held(held).update(rows=list(rows), done=done, claimed_until=until))
+    return bool(_held(held).update(rows=list(rows), done=done, claimed_until=claimed_until()))
 
 
 def finish(held: Claim, status: str) -> None:

@@ -93,7 +93,16 @@ def _left(dialog: Dialog) -> str:
     if not stands_behind(read.prompt_leaf, leaf):
         return "other_branch"
     since = read.finished_at or read.started_at
-    return "compacted" if _changes(read.course_id, since) else ""
+    changes = _changes(read.course_id, since)
+    return _left_by_change(changes[0][0], *changes[-1][1:]) if changes else ""
+
+
+def _left_by_change(before: int | None, after: int | None, why: str) -> str:
+    """By the view that held when the context was measured, the one that holds, and what became of that last. What was
+    undone and redone since is as it was."""
+    if before == after:
+        return ""
+    return "undone" if why == ViewChange.Why.UNDONE else "compacted"
 
 
 @prepared(UUIDField())
@@ -104,29 +113,33 @@ def _newest_read(dialog_id: Any) -> QuerySet[Generation]:
 
 @prepared(BigIntegerField(), DateTimeField())
 def _changes(course_id: Any, since: Any) -> QuerySet[ViewChange, Any]:
-    return ViewChange.objects.filter(course_id=course_id, changed_at__gt=since).order_by().values_list("pk")[:1]
+    changed = ViewChange.objects.filter(course_id=course_id, changed_at__gt=since)
+    return changed.order_by("pk").values_list("before", "after", "why")
 
 
 # --- Many dialogs at once: their newest readings come with them, and no query for each ---
+# Of the changes of a view since: what held before the first, and what the last one made hold.
+CHANGED = {"before": "pk", "after": "-pk", "why": "-pk"}
+
+
 def with_newest(found: QuerySet[Dialog]) -> QuerySet[Dialog]:
     """Each with `newest`, of its newest reading: its key, its level, and what tells whether it is of this context."""
     since = Coalesce(OuterRef("generation__finished_at"), OuterRef("generation__started_at"))
     changed = ViewChange.objects.filter(course=OuterRef("generation__course"), changed_at__gt=since)
     readings = HealthReading.objects.filter(generation__dialog=OuterRef("pk")).order_by("-pk")
-    told = JSONObject(
-        pk="pk", level="level", llm="generation__llm_name", course="generation__course_id", left=Exists(changed)
-    )
+    views = {name: Subquery(changed.order_by(by).values(name)[:1]) for name, by in CHANGED.items()}
+    told = JSONObject(pk="pk", level="level", llm="generation__llm_name", course="generation__course_id", **views)
     newest = Subquery(readings.values(told=told)[:1])
     return found.annotate(newest=newest, leaf_course=F("current_leaf__course"))
 
 
-def left_by(newest: dict[str, object], leaf_course: int | None) -> str:
+def left_by(newest: dict[str, Any], leaf_course: int | None) -> str:
     """Why the newest number no longer describes the context. Unlike `dialog_meter`, it does not tell another version of
     the same course apart.
     """
     if leaf_course is not None and newest["course"] != leaf_course:
         return "new_course"
-    return "compacted" if newest["left"] else ""
+    return _left_by_change(newest["before"], newest["after"], newest["why"]) if newest["why"] else ""
 
 
 def meters_of(dialogs: Collection[Dialog]) -> dict[UUID, Meter]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.db import transaction
+from django.db.models import Max
 from django.utils.translation import gettext as _
 
 from dialogs.common.errors import InvalidMessage
@@ -12,6 +15,7 @@ from dialogs.models.message import INSERTED
 from dialogs.transcript.writes.dialog_row import lock, save
 from health.compaction.reading.messages import as_area
 from health.configured import context_config
+from health.models import CompactionRun
 
 AREA_CHARS = 80
 
@@ -53,6 +57,15 @@ def _keep(row: Dialog, mark: MessageMark) -> None:
     """A mark that says nothing is no mark."""
     if mark.pinned or mark.priority:
         mark.save()
+        _follow_views(mark)
     elif mark.pk:
         mark.delete()
     save(row)
+
+
+def _follow_views(mark: MessageMark) -> None:
+    """A view knows what was marked before it was made. The clock may have gone back since: this was marked after."""
+    later = CompactionRun.objects.filter(course__messages=mark.message_id, queued_at__gte=mark.marked_at)
+    newest = later.aggregate(newest=Max("queued_at"))["newest"]
+    if newest:
+        MessageMark.objects.filter(pk=mark.pk).update(marked_at=newest + timedelta(microseconds=1))

@@ -27,7 +27,7 @@ from dialogs.turns.writes.events import Code, log
 from dialogs.turns.writes.lease import Claim, fenced, let_go
 from dialogs.turns.writes.tool_calls import add_calls, hand_over
 from dominds.prepared import Many, prepared, prepared_update
-from dominds.rows import add, change, new
+from dominds.rows import add, add_unless_there, change, new
 from health.models import HealthReading
 from health.monitor.levels import Level, Usage, UsageUnavailable
 from health.services import record_reading
@@ -95,17 +95,21 @@ def keep_blobs(texts: Iterable[str]) -> dict[str, str]:
     """Store texts under their hashes, each once; SHA-256 by text.
 
     Locked, so that `trash` cannot drop one before its use commits, and in the order of the hashes, as `trash` does:
-    two transactions that share some of them then cannot wait for each other.
+    two transactions that share some of them then cannot wait for each other. Any number may hold the lock at once:
+    all calls of an agent begin with the same instructions.
     """
     hashes = {text: hashlib.sha256(text.encode()).hexdigest() for text in texts}
-    kept = {sha256 for (sha256,) in _locked_blobs(list(hashes.values()))} if hashes else set()
-    for text, sha256 in sorted(hashes.items(), key=itemgetter(1)):
-        if sha256 not in kept:
-            Blob.objects.select_for_update().get_or_create(sha256=sha256, defaults={"content": text})
+    missing = {sha256: text for text, sha256 in sorted(hashes.items(), key=itemgetter(1))}
+    # What another transaction stores at this moment is there when that has ended, and is locked then.
+    while missing:
+        for (sha256,) in _locked_blobs(list(missing)):
+            del missing[sha256]
+        for sha256, text in missing.items():
+            add_unless_there(new(Blob, sha256=sha256, content=text))
     return hashes
 
 
-@prepared(Many(CharField()))
+@prepared(Many(CharField()), is_shared=True)
 def _locked_blobs(hashes: Any) -> QuerySet[Blob, Any]:
     return Blob.objects.select_for_update().filter(sha256__in=hashes).order_by("sha256").values_list("sha256")
 

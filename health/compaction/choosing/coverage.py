@@ -39,16 +39,11 @@ def _is_of_reading(unit: Unit) -> bool:
 
 
 def _furthest(reads: Iterable[Read]) -> dict[str, int]:
-    most: dict[str, int] = {}
-    for read in reads:
-        most[read.source_id] = max(read.read, most.get(read.source_id, 0))
-    return most
+    return {read.source_id: read.read for read in sorted(reads, key=lambda read: read.read)}
 
 
 def _read_of(unit: Unit, furthest: dict[str, int], told: set[str]) -> int:
     """An earlier summary is named by itself or by what it stood for."""
-    if not unit.source_ids:
-        return furthest.get(unit.id, 0) if unit.id in told else 0
     names = (unit.id, *unit.source_ids)
     return 0 if told.isdisjoint(names) else max([furthest.get(name, 0) for name in names])
 

@@ -40,10 +40,8 @@ def losses(removed: Sequence[Unit], standing: Sequence[Unit]) -> tuple[Loss, ...
         for key, loss in _losses(unit, context):
             found.setdefault(key, loss)
     told = list(found.values())
-    if len(told) > MOST_LOSSES:
-        lost_first = sorted(range(len(told)), key=lambda at: told[at].kept)[:MOST_LOSSES]
-        told = [told[at] for at in sorted(lost_first)]
-    return tuple(told)
+    lost_first = sorted(range(len(told)), key=lambda at: told[at].kept)
+    return tuple(told[at] for at in sorted(lost_first[:MOST_LOSSES]))
 
 
 class _Context:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from health.compaction.reading.features import Features, shape_weight, tokens_of
+from health.compaction.reading.text import remembered
 
 _K1, _B = 1.2, 0.6
 _RANK_OFFSET = 10
@@ -24,7 +24,7 @@ _FEWEST = 3  # letters of a stem
 _ENDINGS = ("ations", "ation", "ings", "ing", "edly", "ed", "ies", "ely", "es", "ly", "e", "s")
 
 
-@lru_cache(maxsize=65_536)
+@remembered(65_536)
 def stem(word: str) -> str:
     """A crude stem: enough that "booked" finds "booking"."""
     if not word.isascii() or not word.isalpha():

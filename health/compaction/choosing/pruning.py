@@ -52,7 +52,7 @@ class Change:
 @dataclass(frozen=True, kw_only=True)
 class Decision:
     changes: tuple[Change, ...]
-    summary: str = ""
+    summary: str
 
 
 def decision(answer: str, shown: Sequence[Unit]) -> Decision:
@@ -65,7 +65,7 @@ def decision(answer: str, shown: Sequence[Unit]) -> Decision:
 
 
 def _parsed(answer: str) -> dict[str, Any]:
-    if not isinstance(answer, str) or len(answer) > LONGEST_ANSWER:
+    if len(answer) > LONGEST_ANSWER:
         raise Rejected(Why.NO_TEXT)
     said = _without_thoughts(answer)
     told = _last_decision(said)
@@ -95,7 +95,7 @@ def _last_decision(answer: str) -> dict[str, Any] | None:
         with suppress(ValueError, RecursionError):
             told, length = _object(answer[begin:])
             end = begin + length
-            found = told if isinstance(told, dict) and told.keys() & DECISIVE else found
+            found = told if told.keys() & DECISIVE else found
     return found
 
 
@@ -170,10 +170,7 @@ def _between(missing: Sequence[Unit], texts: Sequence[str]) -> Iterator[Change]:
     text = "\n".join(texts).strip()
     if text and not missing:
         raise Rejected(Why.STANDS_FOR_NONE)
-    if text:
-        yield Change(ids=tuple(unit.id for unit in missing), text=text)
-    else:
-        yield from (Change(ids=(unit.id,)) for unit in missing)
+    yield Change(ids=tuple(unit.id for unit in missing), text=text)
 
 
 def _check_ids(changes: Sequence[Change], known: set[str]) -> None:

@@ -94,7 +94,7 @@ def coherence(before: Sequence[Unit], after: Sequence[Unit], *, query: str = "")
     return float(scaled(np.array([likeness]), COHERENCE_SCALES.get(embedded.name))[0])
 
 
-def embed(texts: Sequence[str], *, queries: int = 0) -> Generator[Need, Any, Embedded]:
+def embed(texts: Sequence[str], *, queries: int) -> Generator[Need, Any, Embedded]:
     """The vectors of the texts, from the embedder, else from `lexical`. An answer of another shape is none."""
     answer = yield Embed(texts=tuple(texts), queries=queries)
     if isinstance(answer, Embedded) and len(answer.vectors) == len(texts) and np.isfinite(answer.vectors).all():
@@ -147,12 +147,10 @@ def _centre(units: Sequence[Unit], row: dict[str, Rows]) -> Rows:
     """The mean of their vectors at length 1, zeros if they say nothing."""
     if not units:
         return np.zeros_like(next(iter(row.values())))
-    told = [(_weight(unit) / len(texts), text) for unit in units if (texts := _told(unit)) for text in texts]
+    told = [(_weight(unit) / len(texts), text) for unit in units for texts in [_told(unit)] for text in texts]
     weights = np.array([weight for weight, _ in told], dtype=np.float32)
     return lexical.normalised(weights @ np.stack([row[text] for _, text in told]))
 
 
 def _weight(unit: Unit) -> float:
-    if unit.kind is Kind.PLACEHOLDER:
-        return 0.0
-    return float(len(unit.sources)) if unit.kind is Kind.SUMMARY else 1.0
+    return 0.0 if unit.kind is Kind.PLACEHOLDER else float(len(unit.sources))

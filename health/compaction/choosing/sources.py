@@ -45,9 +45,9 @@ class Source(NamedTuple):
     role: Role
     text: str
     chunks: Sequence[Chunk]
-    tool: str = ""
-    voice: Role = Role.USER
-    call_id: tuple[str, str] = ("", "")
+    tool: str
+    voice: Role
+    call_id: tuple[str, str]
 
     @property
     def is_call(self) -> bool:
@@ -97,13 +97,13 @@ def _said_again(sources: Sequence[Source], standing: Iterable[str]) -> set[int]:
 def unsaid(texts: Sequence[str], chosen: Iterable[int], standing: Iterable[Unit]) -> list[int]:
     """The places of the texts, the last first, that repeat neither a chosen one, nor what stands in any case, nor each
     other."""
-    taken, said = frozenset(chosen), Repeats()
+    said = Repeats()
     for unit in standing:
         for piece in _pieces(unit.content, unit.role):
             said.again(piece.text)
-    for at in taken:
+    for at in sorted(chosen):
         said.again(texts[at])
-    return [at for at in reversed(range(len(texts))) if at not in taken and not said.again(texts[at])]
+    return [at for at in reversed(range(len(texts))) if not said.again(texts[at])]
 
 
 class Repeats:
@@ -185,10 +185,9 @@ def _sources(at: int, unit: Unit, tool: str, over: Rows) -> Iterator[Source]:
         yield from _read_back(at, unit)
         return
     text = in_rows(without_records(unit.content, over)) if unit.role is Role.TOOL else unit.content
-    if text.strip():
-        source = _source(at, unit.role, text, tool, unit.kind, (unit.round_id or "", unit.answers or ""))
-        # No person typed what a client puts before every conversation.
-        yield source._replace(voice=Role.ASSISTANT) if unit.framed else source
+    source = _source(at, unit.role, text, tool, unit.kind, (unit.round_id or "", unit.answers or ""))
+    # No person typed what a client puts before every conversation.
+    yield source._replace(voice=Role.ASSISTANT) if unit.framed else source
     for call in unit.calls:
         text = f"{call.name} {in_rows(call.arguments)}"
         yield _source(at, unit.role, text, call.name, Kind.OTHER, (unit.round_id or "", call.id))

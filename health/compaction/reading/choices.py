@@ -14,6 +14,7 @@ from health.compaction.reading.two_things import tell_more
 from health.compaction.reading.value_patterns import CHOSEN, Sort
 from health.compaction.reading.value_statements import Statement
 
+NOTHING = frozenset[str]()
 # What is chosen is said in few characters.
 MOST_CHOSEN = 120
 
@@ -57,5 +58,5 @@ def _is_about_a_thing(new: Statement, about: frozenset[str]) -> bool:
 
 def own_values(one: Statement, other: Statement) -> Mapping[Sort, frozenset[str]]:
     """The values of a sentence that the other does not have; what both name is the subject."""
-    own = {sort: values - other.values.get(sort, frozenset()) for sort, values in one.values.items()}
-    return {sort: values for sort, values in own.items() if values}
+    theirs = other.values
+    return {sort: own for sort, values in one.values.items() if (own := values - theirs.get(sort, NOTHING))}

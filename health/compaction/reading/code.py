@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 import yaml
@@ -27,6 +27,7 @@ from health.compaction.reading.code_languages import (
     lexer_of,
     tells_comments,
 )
+from health.compaction.reading.text import remembered
 
 # A lexer needs some 3 µs a character, and runs twice: it must be able to gain something, and past these sizes code
 # is treated as unknown.
@@ -46,7 +47,7 @@ _YAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 Piece = tuple[Any, str]
 
 
-@lru_cache(maxsize=128)
+@remembered(128)
 def compress(code: str, language: str | None = None) -> str:
     """The code without comments and blank lines, or as it was. `language` is a fence's label; "" or None: guessed."""
     if "\r" in code:

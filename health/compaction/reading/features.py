@@ -10,7 +10,6 @@ import math
 import re
 from array import array
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import accumulate, count, pairwise
 from operator import add
 from typing import NamedTuple
@@ -48,7 +47,6 @@ def tokens_of(text: str) -> list[str]:
     return found
 
 
-@lru_cache(maxsize=65_536)
 def shape_weight(token: str) -> float:
     """How much a word's shape promises, before its frequency is known."""
     if token[0] > "\u2e80":
@@ -76,8 +74,15 @@ class Names:
 
     def __init__(self) -> None:
         self.known: dict[int, str] = {}
+        self.weighed: dict[str, tuple[int, float]] = {}
         self._numbers: dict[str, int] = {}
         self._next = count()
+
+    def weigh(self, token: str) -> tuple[int, float]:
+        """Its number, and how much this spelling promises; of a word that promises nothing the number says nothing."""
+        weight = shape_weight(token)
+        found = self.weighed[token] = (self.number(token) if weight else 0), weight
+        return found
 
     def number(self, token: str) -> int:
         name = token.lower()
@@ -90,14 +95,14 @@ class Names:
 
 
 _NUMBERS, _SHAPES, _BYTES = "q", "d", 8
-# So many names are numbered before it begins anew, some 20 MB; what a text says is then read again.
+# So many spellings are weighed before it begins anew, some 50 MB; what a text says is then read again.
 MOST_NAMES = 200_000
 _names = Names()
 
 
 def _current() -> Names:
     global _names
-    if len(_names.known) > MOST_NAMES:
+    if len(_names.weighed) > MOST_NAMES:
         _names = Names()
     return _names
 
@@ -114,10 +119,11 @@ class _Named(NamedTuple):
 @of_text
 def _named(text: str, names: Names) -> _Named:
     shapes: dict[int, float] = {}
+    weighed = names.weighed
     for token in dict.fromkeys(tokens_of(text)):
-        if weight := shape_weight(token):
-            number = names.number(token)
-            shapes[number] = max(shapes.get(number, 0.0), weight)
+        number, weight = weighed.get(token) or names.weigh(token)
+        if weight and weight > shapes.get(number, 0.0):
+            shapes[number] = weight
     return _Named(array(_NUMBERS, shapes).tobytes(), array(_SHAPES, shapes.values()).tobytes())
 
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from health.compaction.reading.signs import signs_of
+from health.compaction.reading.text import remembered
 from health.compaction.reading.two_things import NOBODY
 from health.compaction.reading.value_patterns import (
     ATTRIBUTES,
@@ -100,7 +100,7 @@ def _differ_in(rows: Sequence[frozenset[str]], mine: Collection[str], theirs: Co
     return any(ours and others and ours.isdisjoint(others) for ours, others in both)
 
 
-@lru_cache(maxsize=PAIRS)
+@remembered(PAIRS)
 def _told(told: tuple[str, ...], other: tuple[str, ...]) -> Told:
     mine, theirs = _pieces(told), _pieces(other)
     gaps = list(_gaps(mine, theirs))
@@ -111,7 +111,7 @@ def _told(told: tuple[str, ...], other: tuple[str, ...]) -> Told:
     return Told(len(gaps), sum(apart), sum(apart[:-1]) + sum(rows[-1:]), begins)
 
 
-@lru_cache(maxsize=SENTENCES)
+@remembered(SENTENCES)
 def _pieces(told: tuple[str, ...]) -> tuple[str, ...]:
     """Words, and single characters of Chinese, without the measure word behind a value."""
     if max(told, default="") < CJK_BEGINS:
@@ -172,10 +172,12 @@ def _is_a_name(run: Sequence[str]) -> bool:
 
 def _alike(mine: Sequence[str], theirs: Sequence[str]) -> int:
     """With how many same pieces both begin."""
-    return next(
-        (at for at, (one, other) in enumerate(zip(mine, theirs, strict=False)) if one != other),
-        min(len(mine), len(theirs)),
-    )
+    at = 0
+    for one, other in zip(mine, theirs, strict=False):
+        if one != other:
+            break
+        at += 1
+    return at
 
 
 def _anchors(mine: tuple[str, ...], theirs: tuple[str, ...]) -> list[tuple[int, int]]:
@@ -191,7 +193,7 @@ def _anchors(mine: tuple[str, ...], theirs: tuple[str, ...]) -> list[tuple[int, 
     return runs[-1] if runs else []
 
 
-@lru_cache(maxsize=SENTENCES)
+@remembered(SENTENCES)
 def _said_once(pieces: tuple[str, ...]) -> Mapping[str, int]:
     """The places of pieces that stand once, in order."""
     return {piece: at for at, piece in enumerate(pieces) if pieces.count(piece) == 1}
@@ -228,7 +230,7 @@ def _may_say(piece: str) -> bool:
     return piece in ATTRIBUTES or _says(piece)
 
 
-@lru_cache(maxsize=PAIRS)
+@remembered(PAIRS)
 def _says(piece: str) -> bool:
     """Whether it may say which thing is meant."""
     if piece > CJK_BEGINS:

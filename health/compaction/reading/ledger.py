@@ -114,8 +114,9 @@ def _extracted(units: Sequence[Unit], taken_back: Iterable[str]) -> Ledger:
                 role = Role.USER if unit.spoken else unit.role
                 book.hear(sentence, source_id=unit.id, role=role, place=place)
     for place, unit in enumerate(units):
-        places = force.gone.get(unit.id, ())
-        book.forget((unit.content[start:end] for start, end in places), place=place)
+        places = force.gone.get(unit.id)
+        if places:
+            book.forget((unit.content[start:end] for start, end in places), place=place)
     book.take_back(taken_back)
     return Ledger(units, book.entries(), book.gone, force.unread)
 

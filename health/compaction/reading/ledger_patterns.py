@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from enum import StrEnum
 
-from health.compaction.reading.text import one_of
+from health.compaction.reading.text import of_text, one_of
 
 
 class EntryKind(StrEnum):
@@ -192,13 +192,12 @@ def may_bind(text: str) -> bool:
 
 def is_binding(sentence: str) -> bool:
     """Whether a sentence orders or forbids: must, never, do not, at most; 必须, 不要, 禁止, 务必. No question does."""
-    return not is_question(sentence) and EntryKind.RULE in set(_kinds(_plain(sentence)))
+    return not is_question(sentence) and EntryKind.RULE in _kinds(sentence)
 
 
 def kind_of_sentence(sentence: str) -> EntryKind | None:
     """What somebody who may give rules said with a sentence that is no question; None for plain talk."""
-    low = _plain(sentence)
-    kinds = set(_kinds(low))
+    low, kinds = _plain(sentence), _kinds(sentence)
     if EntryKind.DEADLINE in kinds and not _WEAK.search(low):
         return EntryKind.DEADLINE
     if _TELLING.match(low):
@@ -210,8 +209,13 @@ def _plain(sentence: str) -> str:
     return sentence.lower().replace("’", "'")
 
 
-def _kinds(low: str) -> Iterator[EntryKind]:
+@of_text
+def _kinds(sentence: str) -> frozenset[EntryKind]:
     """Of every phrase in a sentence its kind."""
+    return frozenset(_found(_plain(sentence)))
+
+
+def _found(low: str) -> Iterator[EntryKind]:
     if _ANY_PHRASE.search(low):
         yield from _english(low)
     if not low.isascii() and _HAN.search(low):

@@ -251,6 +251,8 @@ def _marks(message: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _priority(marks: Mapping[str, Any], areas: frozenset[str]) -> Priority | None:
     """As a number or as people write it: 1, "1", "P1". One of the areas makes it the first."""
+    if not marks:
+        return None
     area = marks.get("area")
     if isinstance(area, str) and as_area(area) in areas:
         return Priority.P1

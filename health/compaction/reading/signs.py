@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 
 from health.compaction.reading.ledger_patterns import is_binding
+from health.compaction.reading.text import remembered
 from health.compaction.reading.value_patterns import (
     ADDS,
     CHANGES,
@@ -35,10 +35,10 @@ _OPENING = 9
 
 def _where_told(phrases: Phrases) -> Callable[[str], re.Match[str] | None]:
     """A search in the clauses that state a value, where some do: "yesterday I met Ben, the ferry is at 8"."""
-    return lambda low: next(filter(None, map(phrases.search, _valued(low))), None)
+    return lambda low: phrases.search(low) and next(filter(None, map(phrases.search, _valued(low))), None)
 
 
-@lru_cache(maxsize=SENTENCES)
+@remembered(SENTENCES)
 def _valued(low: str) -> Sequence[str]:
     clauses = [clause for clause in _CLAUSE.split(low) if clause.strip()]
     valued = [one for one in clauses if may_hold_values(one)] if len(clauses) > 1 else []
@@ -101,6 +101,6 @@ class Signs:
         return found
 
 
-@lru_cache(maxsize=SENTENCES)
+@remembered(SENTENCES)
 def signs_of(text: str) -> Signs:
     return Signs(text)

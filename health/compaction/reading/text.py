@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable
-from functools import wraps
-from typing import Any, NamedTuple, TypeVar, cast
+from functools import lru_cache, wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+
+if TYPE_CHECKING:
+    from functools import _lru_cache_wrapper
 
 CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _FENCES = ("```", "~~~")
@@ -25,7 +28,20 @@ _ASCII_WORD = re.compile(r"[a-z0-9]++(?:[-_'][a-z0-9]++)*+")
 
 
 Find = TypeVar("Find", bound=Callable[..., Any])
+Found = TypeVar("Found")
 Looked = dict[Hashable, Any]
+REMEMBERED: list[_lru_cache_wrapper[Any]] = []
+
+
+def remembered(most: int) -> Callable[[Callable[..., Found]], _lru_cache_wrapper[Found]]:
+    """`lru_cache` for what words, sentences, and pairs of them say. It is emptied whenever a generation of texts is
+    full: `most` of everything would be hundreds of megabytes."""
+
+    def wrapped(find: Callable[..., Found]) -> _lru_cache_wrapper[Found]:
+        REMEMBERED.append(cache := lru_cache(maxsize=most)(find))
+        return cache
+
+    return wrapped
 
 
 class Looks:
@@ -67,6 +83,8 @@ class Looks:
     def _keep(self, key: Hashable, entry: tuple[Looked, int]) -> None:
         if self._room <= 0:
             self._old, self.young, self._room = self.young, {}, self._generation
+            for cache in REMEMBERED:
+                cache.cache_clear()
         self.young[key] = entry
         self._room -= entry[1]
 
@@ -74,9 +92,9 @@ class Looks:
         return len(self.young) + len(self._old)
 
 
-# Characters of a generation, EACH counted for every text beside its own; what is found takes 5 to 15 bytes for each, so
-# at most some 80 MB are held, of half a million tokens.
-GENERATION, EACH = 3_000_000, 200
+# Characters of a generation, EACH counted for every text beside its own; what is found takes 5 to 20 bytes for each, so
+# at most some 80 MB are held, of a million tokens.
+GENERATION, EACH = 2_000_000, 200
 # Of "ok", which many say, no more is held.
 MOST_LOOKS = 500
 LOOKS = Looks(GENERATION)
@@ -140,10 +158,9 @@ def _is_abbreviation(line: str, start: int, end: int) -> bool:
 
 
 def _add(found: list[Passage], text: str, start: int, end: int, *, code: bool) -> None:
-    piece = text[start:end].rstrip()
-    bare = piece if code else piece.lstrip()
+    bare = text[start:end].rstrip() if code else text[start:end].strip()
     if bare:
-        begin = start + len(piece) - len(bare)
+        begin = text.index(bare, start)
         found.append(Passage(begin, begin + len(bare), bare, code))
 
 

@@ -12,11 +12,10 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Collection, Container, Iterable
-from functools import lru_cache
 from typing import NamedTuple
 
 from health.compaction.reading.signs import signs_of
-from health.compaction.reading.text import CJK
+from health.compaction.reading.text import CJK, remembered
 from health.compaction.reading.value_patterns import (
     ATTRIBUTES,
     BREAKS,
@@ -172,7 +171,7 @@ def _are_of_two_people(text: str, other: str) -> bool:
     return bool(mine and theirs) and mine != theirs
 
 
-@lru_cache(maxsize=SENTENCES)
+@remembered(SENTENCES)
 def _frame(text: str) -> str:
     """What a sentence says first it is about. A day is a frame only to what is counted."""
     found = FRAMED.match(text.lower()) or ZH_FRAMED.match(text) or ZH_LABELLED.match(text) or ZH_NUMBERED.match(text)
@@ -198,7 +197,7 @@ def counts_something_else(text: str, other: str) -> bool:
     return bool(mine) and not any(word in other.lower() for word in mine)
 
 
-@lru_cache(maxsize=SENTENCES)
+@remembered(SENTENCES)
 def counted_in(text: str) -> frozenset[str]:
     """The words of what numbers count; in Chinese its characters."""
     found = [stem(word) for phrase in COUNTED.findall(text.lower()) for word in phrase.split()]
@@ -233,7 +232,7 @@ def _have_two_subjects(new: Statement, old: Statement) -> bool:
     return bool(shared) and not signs_of(new.text).changes and (mine[-1] in own or theirs[-1] in others)
 
 
-@lru_cache(maxsize=SENTENCES)
+@remembered(SENTENCES)
 def _subject(told: tuple[str, ...]) -> Head:
     """Nothing where somebody is told of."""
     at = next((at for at, token in enumerate(told[:MOST_SUBJECT]) if token in VERBS), 0)

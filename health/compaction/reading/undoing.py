@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from functools import lru_cache
 
 from health.compaction.reading.signs import signs_of
 from health.compaction.reading.stopwords import STOPWORDS
+from health.compaction.reading.text import remembered
 from health.compaction.reading.value_patterns import CHANGES, SENTENCES, ZH_COMMON, stem
 from health.compaction.reading.value_statements import Statement
 from health.compaction.reading.value_words import CJK_BEGINS
@@ -42,17 +42,19 @@ HEADING = re.compile(r"[:：是有]|\b(?:are|is|covers?|includes?|has|have)\b")
 def changes_a_part(new: Statement, old: Statement, shared: Collection[str]) -> bool:
     """ "Ben can't come", where Anna, Ben and Chris are invited: it names one thing of a list, and lists none itself."""
     things = _listed(old.text)
-    if len(things) < FEWEST_LISTED or len(_listed(new.text)) >= FEWEST_LISTED or not shared:
+    if not things or not shared or _listed(new.text):
         return False
     return any(all(word in thing for word in shared) for thing in things)
 
 
-@lru_cache(maxsize=SENTENCES)
+@remembered(SENTENCES)
 def _listed(text: str) -> tuple[str, ...]:
     """The things of a list that makes up a sentence, or its end."""
     if not IS_LIST.search(text):
         return ()
     things = LISTED.split(text.lower().rstrip(".。!！"))
+    if len(things) < FEWEST_LISTED:
+        return ()
     things[0] = HEADING.split(things[0])[-1].rpartition(" ")[2]
     return tuple(things) if max(map(len, things)) <= LONGEST_LISTED else ()
 
@@ -69,7 +71,7 @@ def undoes(new: Statement, old: Statement) -> bool:
     return bool(denied) and (not deed or stem(deed) in ANY_DEED.union(old.tokens)) and _says_no_more(new, old)
 
 
-@lru_cache(maxsize=SENTENCES)
+@remembered(SENTENCES)
 def _not_done(text: str) -> re.Match[str] | None:
     return NOT_DONE.search(text.lower())
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import IntEnum
-from functools import lru_cache
 from typing import NamedTuple
 
 from health.compaction.reading.stopwords import STOPWORDS
-from health.compaction.reading.text import CJK
+from health.compaction.reading.text import CJK, remembered
 from health.compaction.terms.units import Role
 
 # Of so many sentences is remembered how their words belong together, of so many words whether and what they say.
@@ -55,9 +54,10 @@ _ENGLISH: Mapping[Sort, str] = {
         r"(?:[./][A-Za-z0-9_-]{1,60}){0,8})"
     ),
     Sort.DAY: (
-        rf"\b(?i:{MONTH})\.? \d{{1,2}}(?:st|nd|rd|th)?\b|\b\d{{1,2}}\.?(?:st|nd|rd|th)?(?: of)? (?i:{MONTH})\b"
-        rf"|\b\d{{4}}-\d\d-\d\d\b|\b(?i:{DAYS})s?\b|\b(?:end|middle|start|beginning) of (?i:{MONTH})\b"
-        r"|(?:(?<=by the )|(?<=on the )|(?<=to the )|(?<=for the )|(?<=with the ))\d{1,2}(?:st|nd|rd|th)\b"
+        rf"\b(?:(?=[JFMASONDjfmasond])(?i:{MONTH})\.? \d{{1,2}}(?:st|nd|rd|th)?\b"
+        rf"|(?=\d)(?:\d{{1,2}}\.?(?:st|nd|rd|th)?(?: of)? (?i:{MONTH})|\d{{4}}-\d\d-\d\d)\b"
+        rf"|(?=[MTWFSmtwfs])(?i:{DAYS})s?\b|(?:end|middle|start|beginning) of (?i:{MONTH})\b)"
+        r"|(?<= the )(?:(?<=by the )|(?<=on the )|(?<=to the )|(?<=for the )|(?<=with the ))\d{1,2}(?:st|nd|rd|th)\b"
         r"(?=\W*$|[.,;:!?]| (?:by|instead|now|please|works|is|at|not|then|for|too)\b)"
     ),
     Sort.TIME: (
@@ -311,7 +311,7 @@ SHORTENED = ("n't", "n’t", "'ll", "’ll", "'re", "’re", "'m", "’m", "'ve"
 NO_NAME = ("ed", "ly", *SHORTENED)
 # In Chinese five characters are a sentence.
 QUOTED = re.compile(
-    r"\"[^\"]{25,240}\"|“[^”]{25,240}”|「[^」]{25,240}」|(?<!\w)'[^']{25,240}'(?!\w)"
+    r"\"[^\"]{25,240}\"|“[^”]{25,240}”|「[^」]{25,240}」|'(?<!\w')[^']{25,240}'(?!\w)"
     r"|“[^”A-Za-z]{5,240}”|「[^」A-Za-z]{5,240}」"
 )
 # What tells things of one sort apart: a number behind them, their order or place before them, whose they are.
@@ -353,7 +353,7 @@ def raw_tokens(text: str) -> list[str]:
     return (ASCII_TOKEN if text.isascii() else TOKEN).findall(text)
 
 
-@lru_cache(maxsize=WORDS)
+@remembered(WORDS)
 def stem(word: str) -> str:
     """Without the endings of a genitive and a plural."""
     word = word.removesuffix("'s").removesuffix("’s")
@@ -373,19 +373,19 @@ ATTRIBUTES = frozenset(
 )
 
 
-@lru_cache(maxsize=SENTENCES)
+@remembered(SENTENCES)
 def units_of(text: str) -> frozenset[str]:
     return frozenset(name for name, pattern in UNITS.items() if pattern.search(text.lower()))
 
 
-@lru_cache(maxsize=SENTENCES)
+@remembered(SENTENCES)
 def marks_of(text: str) -> tuple[tuple[str, int, str], ...]:
     low = text.lower()
     found = [(at, hit) for at, pattern in enumerate(MARKED) for hit in pattern.finditer(low)]
     return tuple([(stem(hit["noun"]), at, hit["mark"]) for at, hit in found])
 
 
-@lru_cache(maxsize=SENTENCES)
+@remembered(SENTENCES)
 def deeds_of(text: str) -> frozenset[str]:
     """What is done to a thing on a day or at a time; in Chinese it stands right behind these."""
     low = text.lower()

@@ -9,13 +9,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import NamedTuple
 
 from health.compaction.reading.quoting import TELLING, label_of, own_sentences
 from health.compaction.reading.signs import signs_of
 from health.compaction.reading.stopwords import STOPWORDS
-from health.compaction.reading.text import Passage, of_text, passages
+from health.compaction.reading.text import Passage, of_text, passages, remembered
 from health.compaction.reading.value_patterns import (
     AFTER_SUBJECT,
     ASIDE,
@@ -50,7 +49,7 @@ from health.compaction.reading.value_patterns import (
     raw_tokens,
     stem,
 )
-from health.compaction.reading.value_words import CJK_BEGINS, content_of, is_word, tokens_of
+from health.compaction.reading.value_words import CJK_BEGINS, content_of, is_word, spelt_in, stems_of, tokens_of
 from health.compaction.terms.units import Role
 
 # So many messages of the user are heard, the newest, each of so many characters at most: a run must not wait for this.
@@ -110,7 +109,7 @@ class Statement:
     @property
     def words(self) -> frozenset[str]:
         """Its values, of all sorts."""
-        return frozenset(value for values in self.values.values() for value in values)
+        return frozenset[str]().union(*self.values.values())
 
 
 def statements(said: Sequence[Said]) -> Iterator[Statement]:
@@ -134,7 +133,7 @@ def _capitalised(text: str) -> tuple[frozenset[str], set[str]]:
     """Words of a text that may be names, and words that are none."""
     around = [".", *raw_tokens(" . ".join([passage.text for passage in passages(text)])), "."]
     others, names = set(around), set[str]()
-    capitals = {token for token in others if token[0].isupper()}
+    capitals = {token for token in others.difference(map(str.lower, others)) if token[0].isupper()}
     others -= capitals
     for at in [at for at, token in enumerate(around) if token in capitals]:
         before, behind = around[at - 1], around[at + 1]
@@ -158,7 +157,7 @@ def _without_tellers(text: str) -> str:
     return TELLS.sub(lambda hit: "·" * len(hit[0]), text) if TELLING.search(text.lower()) else text
 
 
-@lru_cache(maxsize=MESSAGES)
+@remembered(MESSAGES)
 def _stated(text: str, at: int, turn: int, names: frozenset[str], note: str, is_short: bool) -> tuple[Statement, ...]:
     """A conversation is heard anew each time it has grown: of an earlier message the same statements come of it."""
     found: list[Statement] = []
@@ -172,7 +171,7 @@ def _stated(text: str, at: int, turn: int, names: frozenset[str], note: str, is_
         no_subject = asked or (one.values and one.topics <= one.names)
         if topics and no_subject and len(one.content - one.names) <= MOST_BESIDE:
             one = replace(one, topics=one.topics | topics, content=one.content | topics)
-        asked = is_question(passage.text) and len(one.tokens) <= MOST_ASKED
+        asked = len(one.tokens) <= MOST_ASKED and is_question(passage.text)
         topics = one.content if asked else one.topics
         if (one.content or one.values) and not is_question(passage.text, heard=one.heard):
             found.append(one)
@@ -256,12 +255,12 @@ def _content(text: str) -> frozenset[str]:
 def _told(text: str, names: frozenset[str]) -> Told:
     """A conversation is heard anew at each compaction, its sentences are looked at once."""
     values, rest = _values(DENIED.sub(" ", QUOTED.sub(" ", text)), names)
-    tokens = tokens_of(rest)
+    tokens = stems_of(spelt_in(text)) if rest is text else tokens_of(rest)
     content = frozenset(content_of(tokens))
     named_in = values.get(Sort.NAME, frozenset())
     stating = _clauses_with(named_in | {"§"}, rest) if named_in or "§" in tokens else []
     stated = frozenset(_topics([word for clause in stating for word in (*clause, ",")], names))
-    named = frozenset(name for clause in stating for name in _attributes(clause) if not any(_topics(clause, names)))
+    named = frozenset(name for clause in stating for name in _attributes(clause) if not _topics(clause, names))
     if stated | named <= named_in:
         named |= _things([word for clause in stating for word in clause] or tokens)
     bare = _is_bare(text, tokens, content - named_in, stated, named if values.keys() <= CHOSEN else named | named_in)
@@ -298,8 +297,8 @@ def _things(tokens: Sequence[str]) -> frozenset[str]:
 @of_text
 def _spelt(text: str) -> frozenset[str]:
     """Its words as they may stand among names, their stems too."""
-    tokens = {token.lower() for token in raw_tokens(text)}
-    return frozenset(tokens.union([stem(token) for token in tokens if token[-1] == "s"]))
+    words = spelt_in(text)
+    return frozenset(words).union([stem(word) for word in words if word[-1] == "s"])
 
 
 def _is_bare(
@@ -355,9 +354,9 @@ def _names_something(word: str, names: frozenset[str]) -> bool:
     )
 
 
-def _topics(tokens: Sequence[str], names: frozenset[str]) -> Iterator[str]:
+def _topics(tokens: Sequence[str], names: frozenset[str]) -> list[str]:
     """What stands behind "the", "my" or "for", or begins a clause and is told of; all of it, in Chinese."""
-    yield from (word for word in content_of(tokens) if word > CJK_BEGINS or word in names)
+    found = [word for word in content_of(tokens) if word > CJK_BEGINS or word in names]
     phrase: list[str] = []
     begun, certain = True, False
     for token in [*tokens, "."]:
@@ -365,6 +364,7 @@ def _topics(tokens: Sequence[str], names: frozenset[str]) -> Iterator[str]:
             phrase.append(token)
             continue
         if phrase and (certain or token in AFTER_SUBJECT) and token not in ATTRIBUTES and token not in ONES:
-            yield from phrase
+            found += phrase
         certain = token in DETERMINERS or token in ASIDE
         begun, phrase = certain or token in BREAKS, []
+    return found

@@ -6,12 +6,14 @@ Chinese, which does not part its words, has pairs of characters for them.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
+from operator import add
 
+from health.compaction.reading.text import of_text, remembered
 from health.compaction.reading.value_patterns import (
     CHANGES,
     COMMON,
+    SENTENCES,
     SHORTENED,
     WORDS,
     ZH_COMMON,
@@ -23,37 +25,49 @@ from health.compaction.reading.value_patterns import (
 CJK_BEGINS = "\u2e80"
 
 
+@of_text
+def spelt_in(text: str) -> Sequence[str]:
+    """The words and marks of a text in lower case."""
+    return raw_tokens(text.lower())
+
+
 def tokens_of(text: str) -> tuple[str, ...]:
-    return tuple([stem(token) if token[-1] == "s" else token for token in raw_tokens(text.lower())])
+    return stems_of(raw_tokens(text.lower()))
 
 
-def content_of(tokens: Sequence[str]) -> Iterator[str]:
+def stems_of(words: Iterable[str]) -> tuple[str, ...]:
+    return tuple([stem(word) if word[-1] == "s" else word for word in words])
+
+
+def content_of(tokens: Sequence[str]) -> Iterable[str]:
     """What says something: words, and pairs of Chinese."""
-    return filter(is_word, tokens) if max(tokens, default="") < CJK_BEGINS else _with_pairs(tokens)
+    return filter(is_word, tokens) if max(tokens, default="") < CJK_BEGINS else _with_pairs(tuple(tokens))
 
 
-def _with_pairs(tokens: Sequence[str]) -> Iterator[str]:
+@remembered(SENTENCES)
+def _with_pairs(tokens: tuple[str, ...]) -> Sequence[str]:
     """Of the one before a value the first half may be a small word: 定投三百, not 级要40分."""
+    found: list[str] = []
     for token, behind in itertools.pairwise((*tokens, "")):
         if token > CJK_BEGINS:
-            pairs = (token[i : i + 2] for i in range(len(token) - 1))
-            yield from filter(_is_telling_pair, pairs)
+            found += filter(_is_telling_pair, map(add, token, token[1:]))
             if behind == "§" and len(token) > 1 and _is_half_telling(token[-2:]):
-                yield token[-2:]
+                found.append(token[-2:])
         elif is_word(token):
-            yield token
+            found.append(token)
+    return found
 
 
-@lru_cache(maxsize=WORDS)
+@remembered(WORDS)
 def _is_telling_pair(pair: str) -> bool:
     return ZH_COMMON.isdisjoint(pair) and pair not in ZH_GENERIC
 
 
-@lru_cache(maxsize=WORDS)
+@remembered(WORDS)
 def _is_half_telling(pair: str) -> bool:
     return pair[0] in ZH_COMMON and pair[1] not in ZH_COMMON and not CHANGES.search(pair)
 
 
-@lru_cache(maxsize=WORDS)
+@remembered(WORDS)
 def is_word(token: str) -> bool:
     return len(token) > 2 and token[0].isalpha() and token not in COMMON and not token.endswith(SHORTENED)

@@ -17,13 +17,13 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from itertools import islice
 
 from health.compaction.reading.choices import MOST_CHOSEN, is_other_choice, own_values
 from health.compaction.reading.in_place import tell_of_another
 from health.compaction.reading.signs import signs_of
 from health.compaction.reading.stopwords import STOPWORDS
+from health.compaction.reading.text import remembered
 from health.compaction.reading.two_things import begin_alike, counts_something_else, ends_another, tell_of_two
 from health.compaction.reading.undoing import changes_a_part, undoes
 from health.compaction.reading.value_patterns import (
@@ -54,6 +54,8 @@ LEAST_WEIGHT, LEAST_SHARED, LEAST_CHANGED = 0.4, 0.45, 0.4
 RULE_SHARED = 0.5
 # In a short conversation every word is rare.
 FEWEST_STATEMENTS = 40
+# What bears a name. A number has a limit's place more often.
+NAMED = frozenset((Sort.MARK, Sort.PLACE, Sort.NAME))
 # A pair of Chinese characters weighs less than a word, one apart may be no word at all; so do words of no subject.
 PAIR, PAIR_APART, OTHER = 0.7, 0.2, 0.5
 
@@ -123,9 +125,14 @@ class Book:
             new = _in_place_of(old, new)
         self.gone.update(dict.fromkeys(replaced, new))
         self._may_change_the_last(new, replaced)
-        for word in new.content:
-            self._by_word[word].append(len(self._recent))
+        at = len(self._recent)
+        for word in self._said_again(new):
+            self._by_word[word].append(at)
         self._recent.append(new)
+
+    def _said_again(self, one: Statement) -> list[str]:
+        """Its words that stand in others too."""
+        return [word for word in one.content if self._said_by[word] > 1]
 
     def _may_change_the_last(self, new: Statement, replaced: Sequence[Statement]) -> None:
         """A change that names neither its subject nor what it replaces may be of what was said just before."""
@@ -160,7 +167,7 @@ class Book:
     def _alike(self, new: Statement) -> list[Statement]:
         """The statements in force that share most, in order."""
         totals: dict[int, float] = defaultdict(float)
-        for word in new.content:
+        for word in self._said_again(new):
             weight = self._weights[word]
             for at in self._by_word[word][-MOST_LOOKED_UP:]:
                 totals[at] += weight
@@ -217,7 +224,7 @@ class Book:
         return []
 
 
-@lru_cache(maxsize=PAIRS)
+@remembered(PAIRS)
 def _may_take_place(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """By what the two say, however much what they share weighs."""
     if changes_a_part(new, old, shared):
@@ -246,7 +253,7 @@ def _says_more(old: Statement, new: Statement) -> bool:
     return bool((old.values.keys() - new.values.keys() - CHOSEN) and (old.values.keys() & new.values.keys() - CHOSEN))
 
 
-@lru_cache(maxsize=PAIRS)
+@remembered(PAIRS)
 def _shared(new: Statement, old: Statement) -> frozenset[str]:
     """Content of both; of Chinese, which has no small words to tell by, where both state their values."""
     both = new.content & old.content
@@ -266,7 +273,7 @@ def _is_chosen_anew(new: Statement, old: Statement) -> bool:
     )
 
 
-@lru_cache(maxsize=PAIRS)
+@remembered(PAIRS)
 def _in_place_of(old: Statement, new: Statement) -> Statement:
     """A statement that has the subject of the one it replaced, and no longer the values that it names as old ones."""
     values = {sort: found - old.values.get(sort, frozenset()) or found for sort, found in new.values.items()}
@@ -282,29 +289,41 @@ def _people(one: Statement, other: Statement) -> list[str]:
     return [name for name in own_values(one, other).get(Sort.NAME, ()) if name.isalpha() and name not in other.content]
 
 
+@remembered(PAIRS)
 def _common(new: Statement, old: Statement) -> Sort | None:
     """The sort of value that both state, and differently."""
-    if new.values.keys().isdisjoint(old.values):
-        return None
-    ours, theirs = own_values(new, old), own_values(old, new)
-    both = min(ours.keys() & theirs.keys(), default=None)
-    if both is Sort.NAME and min(ours) is not min(theirs):
+    ours, theirs = new.values, old.values
+    differing = [
+        sort for sort in ours.keys() & theirs.keys() if not (ours[sort] <= theirs[sort] or ours[sort] >= theirs[sort])
+    ]
+    both = min(differing, default=None)
+    # With one sort each there is no other.
+    if both is Sort.NAME and len(ours) + len(theirs) > 2 and min(own_values(new, old)) is not min(own_values(old, new)):
         return None
     if both is Sort.MARK and signs_of(new.text).deeds and not CHANGES.search(new.text.lower().partition(" ")[2]):
         return None  # one file is mended, then another
+    if both in NAMED and _forbid_each(new, old):
+        return None
     if both is Sort.AMOUNT and (units := units_of(new.text)) and (others := units_of(old.text)) and not units & others:
         return None
     return both
 
 
+def _forbid_each(new: Statement, old: Statement) -> bool:
+    """ "Never touch web1" and "never touch web2": of what is forbidden there may be any number."""
+    mine = signs_of(new.text)
+    return mine.forbids and signs_of(old.text).forbids and not (mine.changes or mine.opens)
+
+
 def _is_besides(new: Statement, old: Statement) -> bool:
     """Either is an addition to something, or holds at times only, or tells what once was."""
-    if signs_of(new.text).past and not signs_of(new.text).changes:
+    mine, theirs = signs_of(new.text), signs_of(old.text)
+    if mine.past and not mine.changes:
         return True
-    if signs_of(new.text).condition != signs_of(old.text).condition:
+    if mine.condition != theirs.condition:
         return True
     # "We have a table at Luigi's" is ended like any other.
-    return signs_of(new.text).adds or (signs_of(old.text).adds and not signs_of(new.text).ends)
+    return mine.adds or (theirs.adds and not mine.ends)
 
 
 def _differs(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
@@ -325,7 +344,7 @@ def _unsaid(words: Iterable[str], one: Statement) -> set[str]:
     return {word for word in words if word not in one.content and word.removesuffix("ing") not in one.tokens}
 
 
-@lru_cache(maxsize=PAIRS)
+@remembered(PAIRS)
 def _is_of_another(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """A part of the subject ("the cover for the piano"), or another of its sort ("the return train")."""
     mine, theirs = set(_qualifiers(new, shared)), set(_qualifiers(old, shared))

@@ -8,9 +8,8 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Collection
-from functools import lru_cache
 
-from health.compaction.reading.text import CJK
+from health.compaction.reading.text import CJK, remembered
 from health.compaction.reading.value_patterns import (
     BREAKS,
     DETERMINERS,
@@ -41,7 +40,7 @@ KIN = re.compile(
 ZH_IN_CHARGE = re.compile("负责|接|管|主持|带|代|替|归")
 
 
-@lru_cache(maxsize=SENTENCES)
+@remembered(SENTENCES)
 def told_of(text: str) -> str:
     """The person whom a sentence begins with."""
     if ZH_IN_CHARGE.search(text):
@@ -54,7 +53,7 @@ def told_of(text: str) -> str:
     return "I" if found["own"] else found[found.lastgroup]
 
 
-@lru_cache(maxsize=SENTENCES)
+@remembered(SENTENCES)
 def words_before(told: tuple[str, ...]) -> tuple[tuple[str, str, bool, bool, tuple[str, ...]], ...]:
     """Each word with the one behind it, whether it is a definite thing, and whether it may be of what follows."""
     found, tokens = [], ("", "", *told)
@@ -69,7 +68,7 @@ def words_before(told: tuple[str, ...]) -> tuple[tuple[str, str, bool, bool, tup
     return tuple(found)
 
 
-@lru_cache(maxsize=SENTENCES)
+@remembered(SENTENCES)
 def heads_of(told: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Words with what they belong to: "customer" in "the customer dump", "customers" in "replies to customers"."""
     found = [

@@ -79,6 +79,11 @@ def words_of(text: str) -> Iterable[str]:
     return (word.rstrip(".-") for word in _WORD.findall(text))
 
 
+def words_with(piece: re.Pattern[str], text: str) -> list[str]:
+    """Those of its words in which this is found."""
+    return [word.rstrip(".-") for word in filter(piece.search, _WORD.findall(text))]
+
+
 def clip(text: str, max_chars: int) -> str:
     """Head and tail, two to one, with the count of characters between: never longer than `max_chars` or the text."""
     if len(text) <= max_chars:

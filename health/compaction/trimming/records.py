@@ -18,12 +18,11 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import count
 from typing import Any, Final, NamedTuple
 
 from health.compaction.reading.importance import mentions_error
-from health.compaction.reading.text import CJK, of_text
+from health.compaction.reading.text import CJK, of_text, remembered
 from health.compaction.terms.units import Role, Unit, once
 from health.compaction.trimming.payload_json import parse, written
 
@@ -147,13 +146,13 @@ def _parsed(text: str) -> Any:
         return None
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _arguments(text: str) -> Record:
     found = _parsed(text)
     return {key: str(value) for key, value in found.items()} if isinstance(found, dict) else {}
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _records(text: str) -> Sequence[Record]:
     """What stands in each object and list, the outermost first; of a list nothing, and "" for what is nested."""
     return tuple(map(_record, _nested(_parsed(text))))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from health.compaction.reading.text import of_text
 from health.compaction.terms.ports import Attempt, Kit, Read
 from health.compaction.terms.units import ContextState, Role, Unit, total
-from health.compaction.trimming.payload_text import words_of
+from health.compaction.trimming.payload_text import words_with
 
 _LETTER, _DIGIT = re.compile(r"[^\W\d_]"), re.compile(r"\d")
 _LONG_NUMBER = 5
@@ -41,7 +41,7 @@ def in_play(state: ContextState) -> frozenset[str]:
 @of_text
 def _identifiers(text: str) -> frozenset[str]:
     """Words with a letter and a digit, and long numbers; a year or a quantity names nothing."""
-    numbered = [word for word in words_of(text) if _DIGIT.search(word)] if _DIGIT.search(text) else ()
+    numbered = words_with(_DIGIT, text) if _DIGIT.search(text) else ()
     return frozenset(
         word for word in numbered if _LETTER.search(word) or (word.isdigit() and len(word) >= _LONG_NUMBER)
     )

@@ -188,3 +188,12 @@ async def test_a_queue_that_nobody_takes_from_does_not_grow_for_ever(monkeypatch
     assert [(await layer.receive(channel))["seq"] for _ in range(2)] == [0, 1]
     async with redis.from_url(settings.REDIS_URL) as server:
         assert await server.zcard(f"asgi{layer.non_local_name(channel)}") == 0
+
+
+async def test_only_a_group_that_somebody_joined_has_listeners() -> None:
+    layer, joined, other = get_channel_layer(), uuid4().hex, uuid4().hex
+    assert isinstance(layer, ChannelLayer)
+    channel = await layer.new_channel()
+    await layer.group_add(joined, channel)
+
+    assert await layer.with_listeners([joined, other], since=0) == {joined: [channel]}

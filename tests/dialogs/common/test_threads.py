@@ -13,8 +13,11 @@ from time import sleep
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.contrib.auth.models import User
+from django.db import connections
 
-from dialogs.common.threads import THREADS_FOR_TOOLS, WarmThreads, in_db, in_tools_thread
+from dialogs.common import threads as threads_module
+from dialogs.common.threads import THREADS_FOR_TOOLS, WarmThreads, in_db, in_tools_thread, own_threads
 
 MANY = 8 + (os.cpu_count() or 1)
 
@@ -137,3 +140,23 @@ def test_each_does_the_last_thing_after_all_else() -> None:
 
     assert done[0] == 0
     assert len(set(done)) == 3
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_connection_that_has_just_answered_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[object]()
+
+    def is_usable(connection: object) -> bool:
+        asked.append(connection)
+        return True
+
+    monkeypatch.setattr(type(connections["default"]), "is_usable", is_usable)
+
+    with own_threads():
+        for _each in range(3):
+            await in_db(User.objects.exists)()
+        first = len(asked)
+        monkeypatch.setattr(threads_module, "TRUSTED_SECONDS", 0.0)
+        await in_db(User.objects.exists)()
+
+    assert (first, len(asked)) == (0, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -147,6 +148,18 @@ def test_a_result_stands_with_its_call(alice: User, dialog: Dialog, history: lis
         ("assistant", None),
         ("tool", "c1"),
     ]
+
+
+@pytest.mark.parametrize("mark", [pinned, tagged])
+def test_it_is_sent_where_the_clock_has_gone_back_since(
+    dialog: Dialog, run: CompactionRun, lost: Message, mark: Mark
+) -> None:
+    """By the clock it was marked before the view was made, which had therefore decided upon it."""
+    CompactionRun.objects.update(queued_at=run.queued_at + timedelta(hours=1))
+
+    mark(dialog, lost)
+
+    assert lost.content in sent(dialog)
 
 
 def test_what_is_marked_on_another_branch_is_not_sent(dialog: Dialog, run: CompactionRun, play: Play) -> None:

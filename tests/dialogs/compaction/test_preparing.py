@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.utils import timezone
 
 from dialogs.compaction import preparing
 from dialogs.compaction.preparing import is_soon, prepare
@@ -96,6 +98,13 @@ def test_it_is_no_run_and_changes_nothing_until_then(dialog: Dialog, filling: li
 
     assert not CompactionRun.objects.exists()
     assert estimated(dialog_to_drive(dialog.pk)) == before
+
+
+def test_a_claim_from_before_the_clock_went_back_keeps_nobody_out(dialog: Dialog, filling: list[Message]) -> None:
+    assert prepare(dialog.pk)
+    PreparedPruning.objects.update(claimed_until=timezone.now() + timedelta(hours=1), answers=[])
+
+    assert prepare(dialog.pk)
 
 
 def test_it_is_asked_once_for_the_same_messages(dialog: Dialog, filling: list[Message]) -> None:

@@ -15,17 +15,17 @@ from dialogs.common import broadcast
 from dialogs.driver import live as live_module
 from dialogs.driver import under_way
 from dialogs.driver.live import LiveAnswer, show
-from dialogs.driver.under_way import until_stopped
+from dialogs.driver.under_way import Coming, until_stopped
 from dialogs.models import Agent, Dialog, Generation
 from dialogs.pages.writes import create_dialog
-from dialogs.providers.base import TextDelta
+from dialogs.providers.base import ReasoningDelta, TextDelta
 from dialogs.turns.writes.generations import Partial
 from dialogs.turns.writes.lease import Claim
 from dialogs.turns.writes.messages import post_message
 from tests.builders import a_generation
 
 ANSWERS = 3
-SOON = 10
+SOON, HOUR = 10, 3600
 
 
 @pytest.fixture
@@ -59,6 +59,43 @@ def comes(generation: Generation) -> asyncio.Task[None]:
     live.add(TextDelta(f"Word of {generation.pk}"))
     claim = Claim(generation.dialog_id, generation.fencing_token, 1)
     return asyncio.create_task(until_stopped(claim, generation.pk, live))
+
+
+async def hello() -> Coming:
+    live = LiveAnswer()
+    live.add(TextDelta("Hello"))
+    return Coming(Claim(uuid4(), 1, 1), 1, live, asyncio.get_running_loop().create_future())
+
+
+async def test_an_answer_is_kept_again_once_more_of_it_came_and_the_time_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(under_way, "FLUSH_EVERY_SECONDS", HOUR)
+    coming = await hello()
+    assert not coming.is_due
+    coming.flushed_at -= HOUR
+    assert coming.is_due
+
+    coming.partial()
+
+    coming.flushed_at -= HOUR
+    assert not coming.is_due
+
+
+async def test_what_is_told_begins_where_the_database_had_it_the_time_before() -> None:
+    """A page that was read just before it was kept has all that comes before."""
+    coming = await hello()
+    begins = [coming.live.kept]
+    for more in (TextDelta(" there"), ReasoningDelta("hm"), TextDelta("!")):
+        coming.is_kept(coming.partial())
+        begins.append(coming.live.kept)
+        coming.live.add(more)
+
+    assert begins == [(0, 0), (0, 0), (5, 0), (11, 0)]
+
+    coming.is_kept(coming.partial())
+
+    assert coming.live.kept == (11, 2)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -103,6 +140,44 @@ def test_nobody_looks_once_no_answer_comes(generations: list[Generation], looks:
 
 
 @pytest.mark.django_db(transaction=True)
+def test_an_answer_that_comes_after_all_others_have_ended_is_looked_at(
+    generations: list[Generation], looks: list[set[UUID]]
+) -> None:
+    async def one_after_the_other() -> None:
+        first = comes(generations[0])
+        await asyncio.sleep(0)
+        first.cancel()
+        await asyncio.wait([first])
+        second = comes(generations[1])
+        async with asyncio.timeout(SOON):
+            while not looks:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        second.cancel()
+
+    async_to_sync(one_after_the_other)()
+
+    assert looks[0] == {generations[1].dialog_id}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_looked_at_is_kept_only_where_it_is_due(
+    generations: list[Generation], looks: list[set[UUID]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(under_way, "FLUSH_EVERY_SECONDS", HOUR)
+
+    async def three_looks() -> None:
+        task = comes(generations[0])
+        async with asyncio.timeout(SOON):
+            while len(looks) < 3:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        task.cancel()
+
+    async_to_sync(three_looks)()
+
+    assert not Generation.objects.filter(stream_seq__gt=0).exists()
+
+
+@pytest.mark.django_db(transaction=True)
 def test_a_look_that_fails_ends_what_it_was_about(
     generations: list[Generation], looks: list[set[UUID]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,10 +195,12 @@ def test_a_look_that_fails_ends_what_it_was_about(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_answer_that_cannot_be_kept_ends_alone(
-    generations: list[Generation], looks: list[set[UUID]], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_an_answer_that_cannot_be_kept_ends_alone_even_if_it_was_stopped_just_then(
+    generations: list[Generation], looks: list[set[UUID]], monkeypatch: pytest.MonkeyPatch, *, is_stopped: bool
 ) -> None:
     refused = generations[0]
+    Dialog.objects.filter(pk=refused.dialog_id).update(stop_requested=is_stopped)
     real = under_way.generations.flush
 
     def flush(partial: Partial) -> None:
@@ -136,13 +213,13 @@ def test_an_answer_that_cannot_be_kept_ends_alone(
     async def until_the_others_are_kept() -> list[bool]:
         tasks = [comes(generation) for generation in generations]
         await asyncio.wait(tasks[:1], timeout=SOON)
-        while await Generation.objects.filter(stream_seq=1).acount() < ANSWERS - 1:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(SOON):
+            while len(looks) < 3 or await Generation.objects.filter(stream_seq=1).acount() < ANSWERS - 1:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
         done = [task.done() for task in tasks]
         for task in tasks[1:]:
             task.cancel()
-        with pytest.raises(ValueError, match="no database takes this"):
-            await tasks[0]
+        assert str(tasks[0].exception()) == ("None" if is_stopped else "no database takes this")
         return done
 
     assert async_to_sync(until_the_others_are_kept)() == [True, False, False]

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dialogs.common.bounded import Bounded
+from dialogs.pages import rendering
 from dialogs.pages.rendering import render_block, render_markdown
 from tests.dialogs.pages.views.pages import Page
 
@@ -253,3 +255,17 @@ def test_a_huge_block_is_shown_whole_and_as_it_is(text: str) -> None:
 
     assert page.text == text
     assert [tag for tag, _attrs in page.tags] == ["pre"]
+
+
+# --- Rendered once
+
+
+def test_a_block_is_rendered_once_and_no_more_is_held_than_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    rendered: list[str] = []
+    real = rendering._render
+    monkeypatch.setattr(rendering, "_render", lambda block: rendered.append(block) or real(block))
+    monkeypatch.setattr(rendering, "_BLOCKS", Bounded(20_000))
+    for number in (0, 0, *range(200), 199, 0):
+        render_block(f"Block {number}")
+
+    assert rendered == [*(f"Block {number}" for number in range(200)), "Block 0"]

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialogs.providers.base import ChatMessage, ToolCall
+from dialogs.providers.base import ChatMessage, MessagesRefused, ToolCall
+from dialogs.providers.errors import from_answer
 from dialogs.providers.laws import (
     EARLIER,
     UNANSWERED,
@@ -112,6 +113,21 @@ def test_without_a_system_role_the_instructions_begin_the_first_message() -> Non
 )
 def test_the_next_shape_is_stricter_or_none(shape: str, words: str, found: str | None) -> None:
     assert next_shape(shape, words) == found
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Assistant message must have either content or tool_calls, but not none.",
+        "Invalid assistant message: role='assistant' content=None tool_calls=None prefix=False",
+        "Invalid request: the message at position 2 with role 'assistant' must not be empty",
+        "assistant messages must include non-empty content or tool_calls",
+        "The content field in the Message object at messages.1 is empty. Add a ContentBlock object.",
+        "Each message must have at least one content element.",
+    ],
+)
+def test_a_server_that_takes_no_answer_without_a_word_asks_for_another_shape(words: str) -> None:
+    assert isinstance(from_answer(400, {"error": {"message": words}}), MessagesRefused)
 
 
 word = st.text("abc \n", min_size=0, max_size=6)

@@ -173,6 +173,11 @@ async def test_the_second_name_for_reasoning_is_read_too(server: Upstream, opena
         [{"id": "c1", "function": {"name": "f", "arguments": {"a": 1}}}],
         # A later piece without index or id.
         [{"id": "c1", "function": {"name": "f", "arguments": '{"a"'}}, {"function": {"arguments": ": 1}"}}],
+        # Another id with every piece (vLLM).
+        [
+            {"index": 0, "id": "c1", "function": {"name": "f", "arguments": ""}},
+            {"index": 0, "id": "c2", "function": {"name": None, "arguments": '{"a": 1}'}},
+        ],
     ],
 )
 async def test_tool_calls_are_put_together_whatever_the_server_repeats(
@@ -186,6 +191,26 @@ async def test_tool_calls_are_put_together_whatever_the_server_repeats(
     assert next(event for event in events if not isinstance(event, ArgumentsDelta)) == ToolCallReady(
         ToolCall(id="c1", name="f", arguments='{"a": 1}')
     )
+
+
+async def test_calls_that_share_an_index_are_told_apart_by_their_ids(server: Upstream, openai: Provider) -> None:
+    """Ollama's chat completions, and gateways to Gemini: every call has index 0."""
+    deltas = [
+        {"index": 0, "id": "c1", "function": {"name": "write", "arguments": '{"file": "a"}'}},
+        {"index": 0, "id": "c2", "function": {"name": "write", "arguments": '{"file"'}},
+        {"index": 0, "function": {"arguments": ': "b"}'}},
+        {"index": 0, "id": "c3", "function": {"name": "read", "arguments": "{}"}},
+    ]
+    chunks = [chat_chunk({"tool_calls": [delta]}) for delta in deltas]
+    server.on(CHAT, as_stream([*chunks, chat_chunk({}, "tool_calls"), DONE]))
+
+    events = await events_of(openai)
+
+    assert [event.call for event in events if isinstance(event, ToolCallReady)] == [
+        ToolCall(id="c1", name="write", arguments='{"file": "a"}'),
+        ToolCall(id="c2", name="write", arguments='{"file": "b"}'),
+        ToolCall(id="c3", name="read", arguments="{}"),
+    ]
 
 
 async def test_a_call_without_an_id_gets_one(server: Upstream, openai: Provider) -> None:

@@ -264,6 +264,12 @@ class TestCaches:
         assert other is not None
         assert (one.vectors != other.vectors).any()
 
+    def test_a_vector_holds_no_others_that_were_made_with_it(self) -> None:
+        found = World().embeddings()
+        found.run("minilm")(some(40))
+
+        assert [row.base for _made, row in found._kept._rows.values()] == [None] * 40
+
     def test_the_least_used_leave_first(self) -> None:
         cache, row = Cache(2), np.zeros(1, np.float32)
         cache.put(b"a", row, 0)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from health.compaction.chain import SHORTENING, compact
+from health.compaction.chain import compact
 from health.compaction.config import ContextConfig, RecoveryMode
 from health.compaction.laws.floor import LEAST_ROOM, OPENING, is_handover, least_of, must_stay
 from health.compaction.laws.invariants import broken, broken_request, is_marked, never_shortened, requests, waits
@@ -105,7 +105,7 @@ def test_each_step_comes_only_where_those_before_it_did_not_suffice(
 def test_each_step_is_one_of_the_run_with_its_sizes_and_names() -> None:
     outcome = compacted(SYSTEM, FIRST, LAST, limit=600)
 
-    (step,) = [step for step in outcome.steps if step.phase == SHORTENING]
+    (step,) = [step for step in outcome.steps if step.phase == "shortening"]
     assert (step.changed, step.estimated_before, step.why) == (True, 909, outcome.warnings[0])
     assert "The first request (first) was shortened from ≈900 to ≈" in step.note
     assert outcome.gave_way == {"first"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -64,10 +65,14 @@ def account(outcome: CompactionOutcome) -> tuple[Any, ...]:
     return outcome.status, outcome.messages, [*outcome.ledger], [*outcome.losses], outcome.coverage, outcome.removed_ids
 
 
+def engine() -> list[ModuleType]:
+    return [found for name, found in sys.modules.items() if name.startswith("health.compaction.")]
+
+
 @contextmanager
 def nothing_remembered() -> Iterator[None]:
     """As in a process that has just begun: all that the engine remembers of texts, sentences and states is gone."""
-    for module in [found for name, found in sys.modules.items() if name.startswith("health.compaction.")]:
+    for module in engine():
         for one in vars(module).values():
             if hasattr(one, "cache_clear"):
                 one.cache_clear()
@@ -193,3 +198,22 @@ def test_a_text_that_would_push_out_all_others_is_not_kept() -> None:
 
     assert looks.at("x" * 1_001) == {}
     assert len(looks) == 0
+
+
+def test_what_is_remembered_of_sentences_is_bounded_by_the_texts_they_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "LOOKS", Looks(30_000))
+    held = []
+    for ship in range(40):
+        prices = [f"Ship {ship}: the price of crate {at} is {at + ship} crowns." for at in range(60)]
+        compacted([{"role": "user", "content": price} for price in prices], limit_tokens=300)
+        held.append(sum(one.cache_info().currsize for one in text.REMEMBERED))
+
+    assert max(held[20:]) < 1.2 * max(held[:20])
+
+
+def test_every_large_memory_of_the_engine_is_emptied_with_the_texts() -> None:
+    found = [one for module in engine() for one in vars(module).values() if hasattr(one, "cache_parameters")]
+    large = {one.__qualname__ for one in found if (one.cache_parameters()["maxsize"] or 0) > 256}
+
+    assert large <= {one.__qualname__ for one in text.REMEMBERED}
+    assert len(large) > 10

@@ -40,6 +40,7 @@ def test_the_same_in_other_case_punctuation_or_courtesy_is_a_repeat(earlier: str
         ("Berth 7 is free.", "Is berth 7 free?"),
         ("Berth 7 is free.", "Berth 7 is free?"),
         ("Berth 7 is free.", "Berth 7 is not free."),
+        ("We do tell the harbour of each boat.", "We don't tell the harbour of each boat."),
         ("The crane lifts the blue hull out of the basin.", "The crane never lifts the blue hull out of the basin."),
         ("You may open the valve of the third tank.", "You may open the valve of the third tank if it is cold."),
         ("The cook orders bread for the crew of the tug.", "The cook orders bread for the crew of the tug 3."),

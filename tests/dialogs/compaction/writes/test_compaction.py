@@ -110,6 +110,37 @@ def test_a_run_whose_worker_died_is_taken_up_by_another(full: Dialog) -> None:
     assert CompactionRun.objects.get().status == Status.APPLIED
 
 
+def test_a_claim_from_before_the_clock_went_back_keeps_nobody_out(full: Dialog) -> None:
+    """Its worker died: nobody took the run up until the clock had caught up, and the dialog could not go on."""
+    run = queued(full)
+    claim_run(run.pk)
+    CompactionRun.objects.update(claimed_until=timezone.now() + timedelta(hours=1))
+    run.refresh_from_db()
+
+    assert run.is_overdue
+    assert neglected_runs() == [run.pk]
+    assert claim_run(run.pk) is not None
+
+
+def test_such_a_run_is_cancelled_at_once(full: Dialog) -> None:
+    run = queued(full)
+    claim_run(run.pk)
+    CompactionRun.objects.update(claimed_until=timezone.now() + timedelta(hours=1))
+
+    cancel_run(dialog=full, run_id=run.pk)
+
+    assert CompactionRun.objects.get().status == Status.CANCELLED
+
+
+def test_a_clock_that_is_a_little_ahead_elsewhere_is_believed(full: Dialog) -> None:
+    run = queued(full)
+    claim_run(run.pk)
+    CompactionRun.objects.update(claimed_until=timezone.now() + timedelta(minutes=5))
+
+    assert neglected_runs() == []
+    assert claim_run(run.pk) is None
+
+
 def test_a_worker_that_was_thought_dead_changes_nothing(full: Dialog) -> None:
     run = queued(full)
     dead = claim_run(run.pk)

@@ -23,12 +23,12 @@ from dialogs.models import (
     Generation,
     Question,
     ToolCall,
-    ViewChange,
 )
 from dialogs.pages.reads.dashboard import Shown, glances, shown, strip
 from dialogs.turns.writes.messages import post_message
 from health.models import CompactionRun, HealthReading
 from tests.builders import a_generation, an_answer
+from tests.dialogs.compaction_runs import an_applied_run
 from tests.dialogs.conftest import Maker
 from tests.dialogs.pages.views.pages import page
 
@@ -156,10 +156,11 @@ def test_a_failure_is_told_until_there_is_an_answer(dialog: Dialog) -> None:
 
 
 def test_a_level_of_a_context_that_was_left_is_unknown(dialog: Dialog, alice: User) -> None:
-    made = answered(dialog, "critical")
+    answered(dialog, "critical")
     assert row(dialog).glance.level == "critical"
 
-    ViewChange.objects.create(course=made.course, why="applied")
+    dialog.refresh_from_db()
+    an_applied_run(dialog)
 
     assert (row(dialog).glance.level, row(dialog).meter.stale) == ("unknown", "compacted")
     other = LLM.objects.create(provider=dialog.llm.provider, model_id="other")

@@ -10,6 +10,7 @@ import pytest
 from django.template.loader import render_to_string
 from django.test import Client
 
+from dialogs.compaction.writes.view_changes import redo, undo
 from dialogs.context.views.chart import chart
 from dialogs.driver.writes.courses import start_course
 from dialogs.models import LLM, Dialog
@@ -261,7 +262,20 @@ def compact(dialog: Dialog) -> None:
     an_applied_run(dialog)
 
 
-@pytest.mark.parametrize(("leave", "said"), [(begin_anew, "earlier course"), (compact, "before compaction")])
+def undo_what_was_compacted(dialog: Dialog) -> None:
+    run = an_applied_run(dialog)
+    a_reading(dialog, 501)
+    undo(dialog=dialog, run_id=run.pk, by=dialog.owner)
+
+
+@pytest.mark.parametrize(
+    ("leave", "said"),
+    [
+        (begin_anew, "earlier course"),
+        (compact, "before compaction"),
+        (undo_what_was_compacted, "before undoing"),
+    ],
+)
 def test_a_number_of_a_context_that_was_left_says_of_which(
     as_alice: Client, asked: Dialog, leave: Callable[[Dialog], None], said: str
 ) -> None:
@@ -275,6 +289,18 @@ def test_a_number_of_a_context_that_was_left_says_of_which(
     assert spoken(of_dialog)["aria-valuetext"] == f"501, {said}"
     assert f"501 / 1,000 50 % {said}" in words(of_dialog)
     assert f"501 / 1,000 50 % {said}" in words(of_list)
+
+
+def test_what_was_undone_and_redone_since_is_measured_as_it_is(as_alice: Client, asked: Dialog) -> None:
+    run = an_applied_run(asked)
+    a_reading(asked, 501)
+
+    undo(dialog=asked, run_id=run.pk, by=asked.owner)
+    assert "Measured before the compaction was undone" in panel(asked).text
+    redo(dialog=asked, run_id=run.pk, by=asked.owner)
+
+    assert dialog_meter(asked).stale == ""
+    assert "before" not in words(page(as_alice, "/"))
 
 
 def test_the_table_says_what_the_chart_draws(asked: Dialog) -> None:

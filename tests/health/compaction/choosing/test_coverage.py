@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from health.compaction.choosing.coverage import altered, receipts, removed_ids
 from health.compaction.terms.outcome import Extent, Receipt
 from health.compaction.terms.ports import Read
@@ -30,16 +32,18 @@ def test_a_message_that_a_summary_read_in_part_says_how_much() -> None:
     assert (receipt.extent, receipt.read, receipt.total) == (Extent.IN_PART, 4, 10)
 
 
-def test_a_message_that_nobody_read_is_not_read_at_all() -> None:
-    (receipt,) = receipts([A, B], [B], [])
+@pytest.mark.parametrize("after", [(B,), (B, a_summary("a"))])
+def test_a_message_that_nobody_read_is_not_read_at_all(after: tuple[Unit, ...]) -> None:
+    (receipt,) = receipts([A, B], after, [])
 
     assert (receipt.source_id, receipt.extent) == ("a", Extent.NOT_AT_ALL)
 
 
-def test_a_reading_counts_only_while_its_summary_stands() -> None:
+@pytest.mark.parametrize("message", [A, replace(a_summary("x", "y", id="a"), content="0123456789")])
+def test_a_reading_counts_only_while_its_summary_stands(message: Unit) -> None:
     reads = [Read(source_id="a", read=10, total=10)]
 
-    (dropped,) = receipts([A], [a_summary("a", kind=Kind.PLACEHOLDER)], reads)
+    (dropped,) = receipts([message], [a_summary("a", kind=Kind.PLACEHOLDER)], reads)
 
     assert dropped.extent is Extent.NOT_AT_ALL
 

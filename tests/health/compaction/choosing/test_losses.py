@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from health.compaction.choosing.losses import BINDING, MOST_LOSSES, LossView, losses
+from health.compaction.choosing.losses import MOST_LOSSES, LossView, losses
 from health.compaction.terms.outcome import Loss
 from health.compaction.terms.units import Role, Unit
 from tests.health.compaction.builders import a_round, a_unit
@@ -26,7 +26,7 @@ def test_facts_and_binding_sentences_of_removed_text_are_listed_with_kind_and_so
     assert losses([unit], []) == (
         Loss(text="ORD-48213", kind="identifier", source_id="m4", kept=False),
         Loss(text="$1,299.00", kind="number", source_id="m4", kept=False),
-        Loss(text="Never push to main.", kind=BINDING, source_id="m4", kept=False),
+        Loss(text="Never push to main.", kind="binding", source_id="m4", kept=False),
     )
 
 

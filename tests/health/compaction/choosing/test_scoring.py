@@ -118,6 +118,7 @@ class TestRelevance:
     def test_reads_what_was_called(self) -> None:
         call = Call(id="c", name="read_file", arguments='{"path": "keys.py"}')
 
+        assert said(a_unit("Read it.")) == "Read it."
         assert said(a_unit("", calls=(call,))) == '\nread_file {"path": "keys.py"}'
 
 
@@ -131,6 +132,7 @@ class TestScales:
 
         assert (np.diff(found) >= 0).all()
         assert 0 <= found[0] < found[-1] <= 1
+        assert all((np.diff(axis) > 0).all() for axis in zip(*scales[name], strict=True))
 
     def test_leave_minilm_alone(self) -> None:
         assert scoring.scaled(np.array([0.49, 0.5]), scoring.RELEVANCE_SCALES.get("all-MiniLM-L6-v2")).tolist() == [
@@ -170,6 +172,29 @@ class TestCoherence:
         one_lost = a_unit("bananas", kind=Kind.SUMMARY, source_ids=(talk[0].id,))
 
         assert finish(coherence(talk, (nonsense, *talk[7:]))) < finish(coherence(talk, (one_lost, *talk[7:])))
+
+    def test_counts_a_summary_of_two_lines_as_the_one_message_that_it_stands_for(self) -> None:
+        stone, heron = a_unit("a stone"), a_unit("a heron ~0.0")
+        told = a_unit("a stone\nthe stone", kind=Kind.SUMMARY, source_ids=(stone.id,))
+
+        assert finish(coherence((stone, heron), (told, heron)), like_marked) == pytest.approx(1.0, abs=1e-5)
+
+    def test_reads_each_line_of_a_summary_without_labels_and_speakers(self) -> None:
+        talk = a_unit("a stone"), a_unit("a heron ~0.0")
+        lines = "[Summary]\nuser: a stone\nDone:\nuser: a heron ~0.0\n[End of summary]"
+        told = a_unit(lines, kind=Kind.SUMMARY, source_ids=tuple(unit.id for unit in talk))
+
+        assert finish(coherence(talk, (told,)), like_marked) == pytest.approx(1.0, abs=1e-5)
+
+    def test_with_a_query_does_not_forgive_the_loss_of_what_is_protected(self) -> None:
+        talk = (*a_talk(4), p1(a_unit("a heron ~0.0")), *a_talk(4, start=4))
+
+        assert finish(coherence(talk, (*talk[:4], *talk[5:]), query="q"), like_marked) < 0.999
+
+    def test_is_told_of_a_summary_that_says_nothing_between_its_labels(self) -> None:
+        empty = a_unit("[Summary]\nDone:", kind=Kind.SUMMARY, source_ids=("a",))
+
+        assert finish(coherence((empty,), (empty,), query="q")) == pytest.approx(1.0, abs=1e-5)
 
     def test_with_a_query_forgives_the_loss_of_what_nobody_asks_about(self) -> None:
         keys = tuple(a_unit(f"the signing key of server {i} leaked in March") for i in range(6))

@@ -125,6 +125,8 @@ def marked(said: tuple[str, ...]) -> tuple[str, ...]:
             "It rained too much: the bees go to the orchard by the canal now.",
         ),
         ("~The tour covers Rome, Siena and Pisa.", "The tour now covers Lucca, Prato and Assisi."),
+        ("~Never touch server web1.", "Change of plan: never touch server web2."),
+        ("~Always deploy from release-1.", "Always deploy from release-2."),
     ],
 )
 def test_what_is_said_anew_of_a_subject_takes_the_place_of_what_was_said(said: tuple[str, ...]) -> None:
@@ -330,6 +332,11 @@ def test_corrections_and_withdrawals_stand_and_what_they_end_does_not(said: tupl
         ("Fix E40117 in the parser.", "Fix E50224 in the printer."),
         ("IDLE_SECONDS should be forty.", "MOST_PAGES should be ninety."),
         ("The choir sings at 18:00.", "Last Monday the choir sang at 17:00."),
+        # Of what is forbidden there may be any number.
+        ("Never touch server web1.", "Never touch server web2."),
+        ("Never delete table users_old.", "Never delete table orders_old.", "Never delete table items_old."),
+        ("Never give code X1 to customers.", "Never give code X2 to customers."),
+        ("Never eat at Luigi's.", "Never eat at Mario's."),
     ],
 )
 def test_other_subjects_and_further_values_replace_nothing(said: tuple[str, ...]) -> None:

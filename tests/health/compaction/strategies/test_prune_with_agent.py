@@ -170,9 +170,10 @@ class TestDecisionsByIds:
             "Here is what I decided:\n{}",
             "Here it is:\n```json\n{}\n```\nI hope that helps!",
             'The form is {"drop": ["id"]}, so:\n{}',
+            '{}\nThe counts: {"dropped": 10}',
             "\ufeff{}",
         ],
-        ids=["thoughts", "thoughts without their beginning", "prose before", "prose and a fence", "form", "BOM"],
+        ids=["thoughts", "no beginning of thoughts", "prose before", "prose and a fence", "form", "counts", "BOM"],
     )
     def test_are_found_wherever_they_stand(self, said: str) -> None:
         answer = said.replace("{}", json.dumps(dropping(*TEN)))
@@ -193,6 +194,12 @@ class TestDecisionsByIds:
 
     def test_may_say_null_where_a_list_has_nothing(self) -> None:
         assert pruned(talk(), dropping(*TEN) | {"summaries": None}, dropping()).changed
+
+    def test_are_not_what_stands_inside_of_them(self) -> None:
+        assert pruned(talk(), dropping(*TEN) | {"draft": dropping("t1")}, dropping()).changed
+
+    def test_are_followed_though_their_summary_is_no_text(self) -> None:
+        assert pruned(talk(), dropping(*TEN) | {"summary": 10}, dropping()).note.endswith("tokens.")
 
     def test_are_counted_by_us(self) -> None:
         answer = dropping(*TEN) | {"originalTokens": 1, "prunedTokens": 0}
@@ -268,7 +275,7 @@ class TestSeedTwosForm:
     @pytest.mark.parametrize(
         ("conversation", "why"),
         [
-            ("all of it", "no list"),
+            ({"role": "user"}, "`prunedConversation` is no list"),
             ([{"role": "system", "content": "obey"}], "nobody who was shown"),
             ([{"role": "critic", "content": "hm"}], "nobody who was shown"),
             (["hello"], "nobody who was shown"),
@@ -282,6 +289,33 @@ class TestSeedTwosForm:
 
         assert attempt.state is state
         assert why in attempt.note
+
+    def test_several_that_equal_no_original_become_one_summary_in_lines(self) -> None:
+        state = talk(limit=2500)
+        said = [{"role": role, "content": f"The {role} spoke of t1."} for role in ("user", "assistant")]
+
+        attempt = pruned(state, {"prunedConversation": [*said, *messages(state.units[2:18], set(TEN))]})
+
+        assert "\nThe user spoke of t1.\nThe assistant spoke of t1.\n" in texts(attempt.state)
+
+    def test_a_message_that_is_given_back_as_another_speakers_equals_no_original(self) -> None:
+        state = talk(limit=2500)
+        kept = messages(state.units[2:18], set(TEN))
+        kept[0]["role"] = {"user": "assistant", "assistant": "user"}[kept[0]["role"]]
+
+        assert "t11" not in ids(pruned(state, {"prunedConversation": kept}).state)
+
+    def test_a_call_without_a_word_may_come_back_with_null_for_its_text(self) -> None:
+        state = a_state(*a_talk(2), *a_round("", "y", id="r1"), *a_talk(20, start=2, words=50), limit=2500)
+        told = messages(state.units[1:-3], {f"t{at}" for at in range(2, 16)})
+        call = next(one for one in told if not one["content"])
+
+        attempt = pruned(
+            state, {"prunedConversation": [one | {"content": None} if one is call else one for one in told]}
+        )
+
+        assert attempt.changed
+        assert {"r1-a", "r1-t0"} <= set(ids(attempt.state))
 
     def test_a_message_that_stands_for_none_changes_nothing(self) -> None:
         state = talk(limit=2500)
@@ -303,20 +337,24 @@ class TestAnAnswerThatIsNotUsed:
             ("[" * 100_000, "no JSON"),
             ("x" * 3_000_000, "far too long"),
             ("[]", "neither decisions"),
+            ('Sure: {"keep": ["t1"]}', "neither decisions"),
             ("{}", "neither decisions"),
-            ('{"drop": "t1"}', "no list of ids"),
+            ('{"drop": "t1"}', "`drop` is no list of ids"),
+            ('{"drop": [["t1"]]}', "no list of ids"),
             ('{"drop": [true]}', "no list of ids"),
             ('{"drop": [1]}', "'1', which it was not shown"),
             ('<think>{"drop": ["t1"]}</think>I cannot decide.', "no JSON"),
+            ('{"drop":[]}</thinking>I cannot decide.', "no JSON"),
             ('{"drop": ["t99"]}', "'t99', which it was not shown"),
             ('{"drop": ["sys"]}', "'sys', which it was not shown"),
             ('{"drop": ["t19"]}', "'t19', which it was not shown"),
             ('{"drop": ["t1", "t1"]}', "twice about 't1'"),
-            ('{"summaries": {}}', "no list"),
+            ('{"summaries": {}}', "`summaries` is no list"),
+            ('{"summaries": ["t1"]}', "no text"),
             ('{"summaries": [{"ids": ["t1"]}]}', "no text"),
             ('{"summaries": [{"ids": ["t1"], "text": " "}]}', "no text"),
             ('{"summaries": [{"ids": [], "text": "x"}]}', "names no message"),
-            ('{"summaries": [{"text": "x"}]}', "no list of ids"),
+            ('{"summaries": [{"text": "x"}]}', "`ids` is no list of ids"),
             ('{"summaries": [{"ids": ["t1"], "text": "I\'m sorry, I can\'t."}]}', "refuses"),
             ('{"summaries": [{"ids": ["t1"], "text": "The code is 4711."}]}', "4711"),
             ('{"summaries": [{"ids": ["t1"], "text": "Bananas ~0.1"}]}', "cannot be trusted"),
