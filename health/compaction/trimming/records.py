@@ -6,10 +6,13 @@
     ship      order=B-2203              → order=B-2203 status=shipped      replaces an earlier record of B-2203
     list                                → id=C-71 open; id=C-72 open       the row of C-71 is told anew
     close     ticket=C-71               → ticket: id=C-71 closed           stands
+    build                               → build=1207 failed                told anew
+    build                               → build=1207 passed                stands
 
 A record is an object of JSON, wherever it stands in a result, that repeats what the call named, or that begins with
 its id. It takes the place of an earlier one that has no key beside its own, where no argument of the two calls differs;
-where it has fewer keys and none of its own, what it tells otherwise leaves the earlier one.
+where it has fewer keys and none of its own, what it tells otherwise leaves the earlier one. Of calls that name nothing
+the records that begin alike are compared.
 What several records of one result have in common names none of them. An error replaces nothing.
 """
 
@@ -69,6 +72,11 @@ class Answered(NamedTuple):
             if NAMES.search(value) and (value in named or (key == first and IDENTIFIES.search(key)))
         ]
 
+    def begins_with(self) -> list[Name]:
+        """What names the record of a call that named nothing: its tool, and what it begins with."""
+        first = next(iter(self.records[0].items()), None) if self.records and not self.arguments else None
+        return [(f"{self.tool} {first[0]}", first[1])] if first else []
+
     def agrees(self, later: Answered) -> bool:
         return all(later.arguments.get(key, value) == value for key, value in self.arguments.items())
 
@@ -96,11 +104,11 @@ def _replaced(
     one: Answered, known: Mapping[Name, Collection[tuple[Answered, int]]]
 ) -> Iterator[tuple[Answered, int, Collection[str]]]:
     """The records that one of this result takes the place of, with those of their keys that it tells anew."""
-    for record in one.records:
-        for name in one.names_of(record):
-            for old, number in known.get(name, ()):
-                if old.agrees(one) and (keys := _told_by(record, old.records[number], name, one)):
-                    yield old, number, keys
+    for number, record in enumerate(one.records):
+        for name in one.names_of(record) + (one.begins_with() if not number else []):
+            for old, place in known.get(name, ()):
+                if old.agrees(one) and (keys := _told_by(record, old.records[place], name, one)):
+                    yield old, place, keys
 
 
 def _told_by(new: Record, old: Record, name: Name, by: Answered) -> Collection[str]:
@@ -121,6 +129,8 @@ def _learn(one: Answered, known: Mapping[Name, deque[tuple[Answered, int]]]) -> 
         for pair in record.items():
             if often[pair] == 1 and NAMES.search(pair[1]):
                 known[pair].append((one, number))
+    for name in one.begins_with():
+        known[name].append((one, 0))
 
 
 def _answered(units: Sequence[Unit]) -> Iterator[Answered]:

@@ -56,8 +56,15 @@ BOAT = {"boat": "Skua-7"}
             ("find", {"id": 41207}, {"id": 41207, "state": "new"}),
             ("close", {"id": 41207}, {"id": 41207, "state": "done"}),
         ],
+        [("quay", {}, {"berth": "B-17", "state": "let"}), ("quay", {}, {"berth": "B-17", "state": "free"})],
     ],
-    ids=["the same call", "a file read again", "another call of the same record", "a number as its name"],
+    ids=[
+        "the same call",
+        "a file read again",
+        "another call of the same record",
+        "a number as its name",
+        "a call that names nothing",
+    ],
 )
 def test_the_newest_result_takes_the_place(asked: list[Asked]) -> None:
     assert outdated(*asked) == [0]
@@ -75,6 +82,8 @@ def test_the_newest_result_takes_the_place(asked: list[Asked]) -> None:
         [("find", BOAT, BOAT | {"owner": "Ines"}), ("lift", BOAT, BOAT | {"state": "ashore"})],
         [("find", BOAT, {"berth": "4"}), ("find", BOAT, "Error: the register is closed")],
         [("next", {}, "line 1"), ("next", {}, "line 2")],
+        [("quay", {}, {"berth": "B-17", "state": "let"}), ("quay", {}, {"berth": "B-18", "state": "free"})],
+        [("quay", {}, {"berth": "B-17", "state": "let"}), ("boat", {}, {"berth": "B-17", "state": "afloat"})],
         [("find", BOAT, '{"boat": "Skua-7", '), ("lift", BOAT, "[]")],
     ],
     ids=[
@@ -84,6 +93,8 @@ def test_the_newest_result_takes_the_place(asked: list[Asked]) -> None:
         "what else it said",
         "an error",
         "no arguments",
+        "another record of a call that names nothing",
+        "another tool",
         "no record",
     ],
 )
