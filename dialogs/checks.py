@@ -19,57 +19,53 @@ SECRET_LEAST_CHARS = 32
 LEASE_LEAST_SECONDS = 5
 
 
+def _warning(number: str, said: str, *, hint: str) -> list[CheckMessage]:
+    return [CheckWarning(said, hint=hint, id=f"dialogs.{number}")]
+
+
 @register(Tags.security)
 def check_secret_key(**kwargs: Any) -> list[CheckMessage]:
     secret = settings.SECRET_KEY
     if len(secret) >= SECRET_LEAST_CHARS and len(set(secret)) >= 10:
         return []
-    return [
-        CheckWarning(
-            "DOMINDS_SECRET_KEY is easy to guess.",
-            hint="Use at least 32 random characters, or unset it: Dominds then makes one in its data folder.",
-            id="dialogs.W001",
-        )
-    ]
+    return _warning(
+        "W001",
+        "DOMINDS_SECRET_KEY is easy to guess.",
+        hint="Use at least 32 random characters, or unset it: Dominds then makes one in its data folder.",
+    )
 
 
 @register(Tags.security)
 def check_debug(**kwargs: Any) -> list[CheckMessage]:
     if not settings.DOMINDS_DEBUG or settings.DOMINDS_HOST in LOOPBACK:
         return []
-    return [
-        CheckWarning(
-            f"DOMINDS_DEBUG is on while Dominds listens on {settings.DOMINDS_HOST}.",
-            hint="Error pages then show settings and code to strangers. Unset DOMINDS_DEBUG.",
-            id="dialogs.W002",
-        )
-    ]
+    return _warning(
+        "W002",
+        f"DOMINDS_DEBUG is on while Dominds listens on {settings.DOMINDS_HOST}.",
+        hint="Error pages then show settings and code to strangers. Unset DOMINDS_DEBUG.",
+    )
 
 
 @register(Tags.security)
 def check_allowed_hosts(**kwargs: Any) -> list[CheckMessage]:
     if "*" not in settings.ALLOWED_HOSTS:
         return []
-    return [
-        CheckWarning(
-            "DOMINDS_ALLOWED_HOSTS is “*”, which turns off the origin check of websockets.",
-            hint="Name the hosts by which people reach Dominds.",
-            id="dialogs.W003",
-        )
-    ]
+    return _warning(
+        "W003",
+        "DOMINDS_ALLOWED_HOSTS is “*”, which turns off the origin check of websockets.",
+        hint="Name the hosts by which people reach Dominds.",
+    )
 
 
 @register(Tags.security)
 def check_scripted(**kwargs: Any) -> list[CheckMessage]:
     if not settings.DOMINDS_SCRIPTED:
         return []
-    return [
-        CheckWarning(
-            "DOMINDS_SCRIPTED is on: providers may play answers from files.",
-            hint="It is meant for tests and screenshots. Unset it elsewhere.",
-            id="dialogs.W004",
-        )
-    ]
+    return _warning(
+        "W004",
+        "DOMINDS_SCRIPTED is on: providers may play answers from files.",
+        hint="It is meant for tests and screenshots. Unset it elsewhere.",
+    )
 
 
 @register(Tags.compatibility)
@@ -78,13 +74,11 @@ def check_shared_database(**kwargs: Any) -> list[CheckMessage]:
     sqlite = settings.DATABASES["default"]["ENGINE"].endswith("sqlite3")
     if not sqlite or (urlsplit(settings.REDIS_URL).hostname or "") in LOOPBACK:
         return []
-    return [
-        CheckWarning(
-            "REDIS_URL names another machine, but the database is an SQLite file of this one.",
-            hint="Several machines need PostgreSQL: set DATABASE_URL. With one machine, unset REDIS_URL.",
-            id="dialogs.W005",
-        )
-    ]
+    return _warning(
+        "W005",
+        "REDIS_URL names another machine, but the database is an SQLite file of this one.",
+        hint="Several machines need PostgreSQL: set DATABASE_URL. With one machine, unset REDIS_URL.",
+    )
 
 
 @register(Tags.compatibility)
@@ -92,13 +86,11 @@ def check_lease(**kwargs: Any) -> list[CheckMessage]:
     """A lease is renewed each third of its length: a shorter third is lost to one slow disk write."""
     if settings.DOMINDS_LEASE_SECONDS >= LEASE_LEAST_SECONDS:
         return []
-    return [
-        CheckWarning(
-            f"DOMINDS_LEASE_SECONDS is {settings.DOMINDS_LEASE_SECONDS:g}: a short pause loses the turn.",
-            hint=f"Use {LEASE_LEAST_SECONDS} seconds or more; 30 is the default.",
-            id="dialogs.W006",
-        )
-    ]
+    return _warning(
+        "W006",
+        f"DOMINDS_LEASE_SECONDS is {settings.DOMINDS_LEASE_SECONDS:g}: a short pause loses the turn.",
+        hint=f"Use {LEASE_LEAST_SECONDS} seconds or more; 30 is the default.",
+    )
 
 
 @register(Tags.compatibility)
@@ -112,7 +104,7 @@ def check_catalogue(**kwargs: Any) -> list[CheckMessage]:
         hint = "Write a whole number above zero, or leave it out."
         return [CheckWarning(str(ignored), hint=hint, id="dialogs.W008") for ignored in ignored_values()]
     hint = "Correct the file, or unset DOMINDS_LLM_FILE. Until then the providers and models stay as they are."
-    return [CheckWarning(str(problem), hint=hint, id="dialogs.W007")]
+    return _warning("W007", str(problem), hint=hint)
 
 
 @register(Tags.database)

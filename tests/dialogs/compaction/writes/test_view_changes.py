@@ -239,14 +239,3 @@ def test_a_run_of_another_dialog_is_out_of_reach(alice: User, bob: User, dialog:
         undo(dialog=theirs, run_id=run.pk, by=bob)
 
     assert status_of(run) == Status.APPLIED
-
-
-def test_a_preview_holds_once_it_is_applied(alice: User, dialog: Dialog) -> None:
-    before = next_request(dialog)
-    run = compacted(dialog, alice, preview=True)
-
-    apply_draft(dialog=dialog, run_id=run.pk, by=alice)
-
-    assert status_of(run) == Status.APPLIED
-    assert len(next_request(dialog).messages) < len(before.messages)
-    assert ViewChange.objects.get().by == alice
