@@ -60,10 +60,13 @@ def carry_view(row: Dialog, course: Course) -> bool:
 
 
 def _still_said(entry: Entry, same: Copies) -> Entry:
-    """Of a ledger the lines whose messages still stand: what a client took out of its history is said no more."""
+    """Of a ledger the lines whose messages still stand, by their new names, as the history may be changed again: what a
+    client took out of it is said no more."""
     if entry.content is None or entry.message_id or not is_page(entry.content):
         return entry
-    told = [one for one in read(entry.content) if not one.source_id.isdigit() or int(one.source_id) in same]
+    places = {str(pk): str(one.pk) for pk, one in same.items()}
+    lines = [one for one in read(entry.content) if not one.source_id.isdigit() or one.source_id in places]
+    told = [replace(one, source_id=places.get(one.source_id, one.source_id)) for one in lines]
     return replace(entry, content=page(told, left_out=0), covers=tuple(pk for pk in entry.covers if pk in same))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
+from dialogs.api.writes import client_views
 from dialogs.api.writes.api_keys import create_key
 from dialogs.context.border import chat_request, read_context
 from dialogs.models import LLM, ApiKey, Dialog, Message
@@ -14,7 +15,7 @@ from dialogs.transcript.model_view import Entry, dump, load
 from dialogs.transcript.reads.path import course_branch
 from health.compaction.reading.ledger import Entry as Stated
 from health.compaction.reading.ledger import EntryKind
-from health.compaction.reading.ledger_page import page
+from health.compaction.reading.ledger_page import page, read
 from health.models import CompactionRun
 from tests.client_dialogs import answered, ask, assistant, result, user
 from tests.dialogs.compaction_runs import an_applied_run
@@ -121,6 +122,16 @@ def test_a_rule_that_the_client_took_out_of_its_history_is_carried_no_more(
     assert "Never sail at night." in found[0]
     assert "Always take the lamp." not in "".join(found)
     assert "[Omitted 2 messages]" in found[0]
+
+
+def test_a_line_of_the_ledger_is_carried_by_the_new_name_of_its_message() -> None:
+    """The client may change its history again, and then the old name says nothing."""
+    old, new, newest = (Message(pk=pk) for pk in (7, 107, 207))
+    first = client_views._still_said(ledger_of((old, "Always take the lamp.")), {old.pk: new})
+
+    second = client_views._still_said(first, {new.pk: newest})
+
+    assert [(one.text, one.source_id) for one in read(second.content or "")] == [("Always take the lamp.", "207")]
 
 
 def test_a_summary_that_tells_of_what_the_client_took_out_is_carried_no_more(
