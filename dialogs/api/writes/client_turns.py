@@ -5,6 +5,7 @@ The process that took it up drives it. One that dies leaves it interrupted: the 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -82,7 +83,7 @@ class Taken:
 def take_up(*, key: ApiKey, target: Target, request: ClientRequest, seen: Seen | None = None) -> Taken:
     """Store what is new in the request and claim its dialog. `seen` spares looking its history up again, where nothing
     has happened since. Raises CompactingElsewhere; nothing is stored then."""
-    _one_at_a_time(request)
+    _one_at_a_time(key.owner_id, request)
     if seen and (unchanged := _unchanged(seen.known)):
         known, before = seen.known, seen.branch
         row, course = _at_rest(unchanged, known.messages[0], known)
@@ -135,12 +136,13 @@ def know_again(taken: Taken, outcome: Outcome, *, prefix: Callable[[Outcome], st
         remember(taken.leaf.dialog, message=end, prefix=prefix(outcome))
 
 
-def _one_at_a_time(request: ClientRequest) -> None:
-    """Two requests with one history must find each other, so of those that begin alike one waits for the other. Where a
-    transaction has the database alone, they do anyway."""
+def _one_at_a_time(owner_id: int, request: ClientRequest) -> None:
+    """Two requests of one conversation must find each other, so one waits for the other: of one name, or of histories
+    that begin alike. Where a transaction has the database alone, they find each other anyway."""
     if connection.vendor == "postgresql" and request.messages and may_be_known(request):
-        begins = int.from_bytes(bytes.fromhex(request.messages[0].prefix)[:8], signed=True)
-        rows_of(database(), "SELECT pg_advisory_xact_lock(%s)", [begins])
+        conversation = request.dialog_id or request.chat or request.messages[0].prefix
+        begins = hashlib.sha256(f"{owner_id} {conversation}".encode()).digest()[:8]
+        rows_of(database(), "SELECT pg_advisory_xact_lock(%s)", [int.from_bytes(begins, signed=True)])
 
 
 CHANGED = (

@@ -20,6 +20,7 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.skipif(not os.environ.get("DATABASE_URL"), reason="of PostgreSQL's locks"),
 ]
+ALICE, BOB = 1, 2
 PATIENCE = "SET LOCAL lock_timeout = '200ms'"
 
 
@@ -38,13 +39,14 @@ def beside(work: Callable[[], Any]) -> None:
         other.submit(done).result()
 
 
-def asked(*prefixes: str) -> ClientRequest:
+def asked(*prefixes: str, chat: str = "") -> ClientRequest:
     said = (ClientMessage(role="user", text="Hello", prefix=one * 64) for one in prefixes)
-    return ClientRequest(model="m", messages=tuple(said))
+    return ClientRequest(model="m", messages=tuple(said), chat=chat)
 
 
 def test_calls_of_an_agent_share_its_instructions() -> None:
-    keep_blob("You help.")
+    with transaction.atomic():
+        keep_blob("You help.")
 
     with transaction.atomic():
         keep_blob("You help.")
@@ -52,7 +54,8 @@ def test_calls_of_an_agent_share_its_instructions() -> None:
 
 
 def test_what_a_call_is_about_to_use_is_not_dropped() -> None:
-    kept = keep_blob("You help.")
+    with transaction.atomic():
+        kept = keep_blob("You help.")
 
     with transaction.atomic():
         keep_blob("You help.")
@@ -62,15 +65,26 @@ def test_what_a_call_is_about_to_use_is_not_dropped() -> None:
     assert Blob.objects.filter(pk=kept).exists()
 
 
-def test_requests_with_one_history_wait_for_each_other() -> None:
+@pytest.mark.parametrize("other", [asked("a", "b"), asked("a", "c")])
+def test_requests_whose_histories_begin_alike_wait_for_each_other(other: ClientRequest) -> None:
     with transaction.atomic():
-        _one_at_a_time(asked("a", "b"))
+        _one_at_a_time(ALICE, asked("a", "b"))
         with pytest.raises(OperationalError, match="lock timeout"):
-            beside(lambda: _one_at_a_time(asked("a", "b")))
+            beside(lambda: _one_at_a_time(ALICE, other))
 
 
-@pytest.mark.parametrize("other", [asked("c", "d"), asked("a")])
-def test_other_requests_of_a_key_do_not_wait(other: ClientRequest) -> None:
+def test_requests_of_one_chat_wait_for_each_other_however_they_begin() -> None:
     with transaction.atomic():
-        _one_at_a_time(asked("a", "b"))
-        beside(lambda: _one_at_a_time(other))
+        _one_at_a_time(ALICE, asked("a", "b", chat="tea"))
+        with pytest.raises(OperationalError, match="lock timeout"):
+            beside(lambda: _one_at_a_time(ALICE, asked("c", chat="tea")))
+
+
+@pytest.mark.parametrize(
+    ("owner", "other"),
+    [(ALICE, asked("c", "d")), (ALICE, asked("a")), (ALICE, asked("a", "b", chat="tea")), (BOB, asked("a", "b"))],
+)
+def test_requests_of_other_conversations_do_not_wait(owner: int, other: ClientRequest) -> None:
+    with transaction.atomic():
+        _one_at_a_time(ALICE, asked("a", "b"))
+        beside(lambda: _one_at_a_time(owner, other))
