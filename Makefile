@@ -18,7 +18,7 @@ OTHERS := $(SIDE_BY_SIDE) $(addprefix --ignore ,$(MEASURED))
 # By their files: to collect ten thousand tests for eighty of them would take as long as ten of them do.
 ONE_BY_ONE := $(shell grep -rl --include 'test_*.py' mark.stack tests) -m "stack and not long"
 # Where another database can make a difference: queries, locks, connections, processes that die in the middle of a write.
-QUERIES := $(addprefix tests/dialogs/,agents api commands compaction context driver learning llms pages/reads pages/test_writes.py transcript transfer turns) \
+QUERIES := $(addprefix tests/dialogs/,admin agents api commands compaction context driver learning llms pages transcript transfer turns) \
   tests/health/test_selectors.py tests/health/test_reports.py tests/dominds/test_backups.py tests/dominds/test_rows.py
 DEATHS := tests/dominds/test_web_connections.py tests/dominds/test_survival.py tests/dominds/test_killed_compaction.py
 # Every line and branch of these is run by tests: what decides, and what nothing may be lost by.
