@@ -314,15 +314,6 @@ QUOTED = re.compile(
     r"\"[^\"]{25,240}\"|“[^”]{25,240}”|「[^」]{25,240}」|'(?<!\w')[^']{25,240}'(?!\w)"
     r"|“[^”A-Za-z]{5,240}”|「[^」A-Za-z]{5,240}」"
 )
-# What tells things of one sort apart: a number behind them, their order or place before them, whose they are.
-MARKED = (
-    re.compile(r"\b(?P<noun>[a-z]++) (?P<mark>one|two|three|four|five|six|seven|eight|nine|ten|\d++(?=\D+\d))\b"),
-    re.compile(
-        r"\b(?P<mark>first|second|third|last|next|final|morning|evening|upper|lower|left|right|front|rear|inner|outer"
-        r"|big|small|long|short) (?P<noun>[a-z]++)"
-    ),
-    re.compile(r"\b(?P<mark>[a-z]++)['’]s (?P<noun>[a-z]++)"),
-)
 # What is done to a thing: "the porch is painted", as long as it is no word for when that is to be.
 DONE = re.compile(
     r"\b(?:is|are|was|were|be|been|being|gets?|got)(?: not| only| first)? "
@@ -376,13 +367,6 @@ ATTRIBUTES = frozenset(
 @remembered(SENTENCES)
 def units_of(text: str) -> frozenset[str]:
     return frozenset(name for name, pattern in UNITS.items() if pattern.search(text.lower()))
-
-
-@remembered(SENTENCES)
-def marks_of(text: str) -> tuple[tuple[str, int, str], ...]:
-    low = text.lower()
-    found = [(at, hit) for at, pattern in enumerate(MARKED) for hit in pattern.finditer(low)]
-    return tuple([(stem(hit["noun"]), at, hit["mark"]) for at, hit in found])
 
 
 @remembered(SENTENCES)

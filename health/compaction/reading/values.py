@@ -217,6 +217,7 @@ class Book:
                 and (_common(new, old) or _is_chosen_anew(new, old))
                 and not _is_besides(new, old)
                 and not changes_a_part(new, old, new.names)
+                and (corrects or not new.has_value or new.names <= old.names | old.content)
                 and (corrects or not tell_of_another(new, old))
                 and (corrects or not counts_something_else(new.text, old.text))
             ):

@@ -16,8 +16,8 @@ from health.compaction.reading.value_patterns import (
     INDEFINITE,
     OF,
     SENTENCES,
-    marks_of,
     may_hold_values,
+    stem,
 )
 from health.compaction.reading.value_words import is_word
 
@@ -35,6 +35,19 @@ KIN = re.compile(
     r"(?:my|our|his|her|their) (?:\w+ )?(?P<kin>colleague|boss|neighbou?r|brother|sister|mother|mum|mom|father|dad|wife"
     r"|husband|partner|son|daughter|friend|cousin|aunt|uncle|parents|kids|children|flatmate|roommate|client|teacher)\b"
     r"(?!['’]s)|(?P<own>i|we)(?=['’ ])"
+)
+# What tells things of one sort apart: a number behind them, their order or place before them, a letter, whose they are.
+MARKED = (
+    re.compile(r"\b(?P<noun>[a-z]++) (?P<mark>one|two|three|four|five|six|seven|eight|nine|ten|\d++(?=\D+\d))\b"),
+    re.compile(
+        r"\b(?P<mark>first|second|third|last|next|final|morning|evening|upper|lower|left|right|front|rear|inner|outer"
+        r"|big|small|long|short) (?P<noun>[a-z]++)"
+    ),
+    re.compile(r"\b(?P<mark>[a-z]++)['’]s (?P<noun>[a-z]++)"),
+)
+LETTERED = re.compile(
+    r"\b(?P<noun>[A-Za-z]{3,20}+) (?P<mark>[A-HJ-Z])\b"
+    rf"|^(?!星期|礼拜)(?P<zh>[{CJK}]{{2}})(?P<number>[一二三四五六甲乙丙丁])(?=[{CJK}])"
 )
 # Who takes over what another had is no other thing.
 ZH_IN_CHARGE = re.compile("负责|接|管|主持|带|代|替|归")
@@ -89,3 +102,14 @@ def marks_on(text: str, nouns: Collection[str]) -> dict[tuple[str, int], set[str
         if noun in nouns:
             found.setdefault((noun, at), set()).add(mark)
     return found
+
+
+@remembered(SENTENCES)
+def marks_of(text: str) -> tuple[tuple[str, int, str], ...]:
+    low = text.lower()
+    found = [(at, hit) for at, pattern in enumerate(MARKED) for hit in pattern.finditer(low)]
+    marked = [(stem(hit["noun"]), at, hit["mark"]) for at, hit in found]
+    named = [
+        (stem((hit["noun"] or hit["zh"]).lower()), hit["mark"] or hit["number"]) for hit in LETTERED.finditer(text)
+    ]
+    return (*marked, *((noun, len(MARKED), mark) for noun, mark in named))

@@ -337,6 +337,7 @@ def test_corrections_and_withdrawals_stand_and_what_they_end_does_not(said: tupl
         ("Never delete table users_old.", "Never delete table orders_old.", "Never delete table items_old."),
         ("Never give code X1 to customers.", "Never give code X2 to customers."),
         ("Never eat at Luigi's.", "Never eat at Mario's."),
+        ("Valve B opens at 6:00.", "Please watch that valve C opens at 6:30."),
     ],
 )
 def test_other_subjects_and_further_values_replace_nothing(said: tuple[str, ...]) -> None:
@@ -459,6 +460,7 @@ def test_other_subjects_and_further_values_replace_nothing(said: tuple[str, ...]
         ("甲级要40分。", "丁级要65分。"),
         ("~读书会18:30开场。", "读书会晚半小时，19:00。"),
         ("猫吃半罐。", "狗吃一整罐。"),
+        ("水泵一每天开30分钟。", "水泵二每天开45分钟。"),
     ],
 )
 def test_the_same_holds_in_chinese(said: tuple[str, ...]) -> None:
@@ -604,6 +606,30 @@ def test_a_wish_that_was_taken_note_of_holds_and_small_talk_with_a_kind_word_doe
 @pytest.mark.parametrize(("sentence", "asks"), [("Is it at 9:30?", True), ("Could you make it 9:30?", False)])
 def test_a_request_in_the_form_of_a_question_is_none(sentence: str, asks: bool) -> None:
     assert is_question(sentence) is asks
+
+
+@pytest.mark.parametrize(
+    ("sentence", "asks"),
+    [
+        ("how long does paint need to dry", True),
+        ("what's a good name for a ferry", True),
+        ("does moss hurt a roof", True),
+        ("Recommend a book on tides", True),
+        ("What I want is the blue tent.", False),
+        ("How are you, I would like two tickets.", False),
+        ("油漆多久能干", True),
+        ("屋顶的青苔怎么去掉", True),
+        ("推荐一本讲潮汐的书", True),
+        ("怎么都行，帐篷要蓝的。", False),
+    ],
+)
+def test_a_question_needs_no_mark(sentence: str, asks: bool) -> None:
+    assert is_question(sentence) is asks
+
+
+def test_one_question_takes_no_place_of_another() -> None:
+    assert outdated(talk("油漆放多久就干", "胶水打开以后能放多久", reply="大概两天。")) == []
+    assert outdated(talk("how many legs does a crab have", "how many teeth does a shark have", reply="Ten.")) == []
 
 
 def test_what_is_longer_than_a_person_types_is_not_heard() -> None:
