@@ -25,7 +25,7 @@ OPERATING = ROOT / "docs" / "operating.md"
 PLANNED = re.compile(r"\b(?:DL|DC|DH|DM|DX)\d+\b|(?<!--)\b[Ss]eed \d")
 FENCE = re.compile(r"^```.*?^```", flags=re.MULTILINE | re.DOTALL)
 # Pages for who changes Dominds: they stand in English only, as do the records in docs/decisions.
-FOR_MAINTAINERS = {"architecture", "open-findings", "requirements", "testing"}
+FOR_MAINTAINERS = {"architecture", "engine-measured", "open-findings", "requirements", "testing"}
 SETTING = re.compile(r"\b(?:DOMINDS_[A-Z_]*[A-Z]|DATABASE_URL|REDIS_URL)\b")
 
 
