@@ -218,10 +218,10 @@ def differences(page: Path, twin: Path) -> list[str]:
 def readers_pages() -> list[Path]:
     """The English pages for those who use or run Dominds."""
     pages = [paper for paper in papers() if paper.parent == ROOT / "docs" and ".zh-Hans" not in paper.name]
-    return [page for page in pages if page.stem not in FOR_MAINTAINERS]
+    return [ROOT / "README.md", *(page for page in pages if page.stem not in FOR_MAINTAINERS)]
 
 
-@pytest.mark.parametrize("page", readers_pages(), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", readers_pages(), ids=lambda page: f"{page.parent.name}/{page.stem}")
 def test_a_page_for_readers_says_the_same_in_chinese(page: Path) -> None:
     twin = page.with_suffix(".zh-Hans.md")
 
