@@ -14,6 +14,8 @@ from dialogs.models import LLM, Agent, Dialog, LlmBounds, Message, Provider
 from dialogs.pages.writes import create_dialog
 from tests.builders import a_generation
 from tests.dialogs.admin.conftest import told
+from tests.dialogs.pages.views.forms import sent
+from tests.dialogs.pages.views.pages import page
 
 
 def page_of(llm: LLM) -> str:
@@ -47,6 +49,17 @@ def test_saving_something_else_leaves_the_window_the_servers(staff: Client, llm:
     save(staff, llm, context_length="8192", label="Tiny")
 
     assert (llm.label, llm.context_length_source) == ("Tiny", "server")
+
+
+def test_a_page_that_stood_open_does_not_take_back_what_the_server_says_since(staff: Client, llm: LLM) -> None:
+    detect(llm, 8192)
+    form = sent(page(staff, page_of(llm)), "llm_form")
+    detect(llm, 4096)
+
+    staff.post(page_of(llm), form | {"label": ["Tiny"]})
+
+    llm.refresh_from_db()
+    assert (llm.label, llm.context_length, llm.context_length_source) == ("Tiny", 4096, "server")
 
 
 def test_an_emptied_window_falls_back_to_what_the_server_said(staff: Client, llm: LLM) -> None:

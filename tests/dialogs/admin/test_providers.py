@@ -11,6 +11,8 @@ from django.test import Client
 from dialogs.common.secrets import decrypt
 from dialogs.models import LLM, Provider
 from tests.dialogs.admin.conftest import told
+from tests.dialogs.pages.views.forms import sent
+from tests.dialogs.pages.views.pages import page
 
 NO_LLMS = {"llms-TOTAL_FORMS": "0", "llms-INITIAL_FORMS": "0"}
 GOOD = {"name": "local", "kind": "openai", "base_url": "http://127.0.0.1:1234/v1", "enabled": "on", **NO_LLMS}
@@ -51,6 +53,20 @@ def test_a_stored_key_can_be_removed(staff: Client, provider: Provider) -> None:
     change(staff, provider, clear_key="on")
 
     assert Provider.objects.get().api_key_encrypted == ""
+
+
+def test_of_two_who_change_a_provider_at_once_neither_undoes_what_the_other_wrote(
+    staff: Client, provider: Provider
+) -> None:
+    address = f"/admin/dialogs/provider/{provider.pk}/change/"
+    form = sent(page(staff, address), "provider_form")
+    change(staff, provider, new_key="sk-very-secret", base_url="other.json", enabled="")
+
+    staff.post(address, form | {"label": ["Renamed"]})
+
+    provider.refresh_from_db()
+    assert (provider.label, provider.base_url, provider.enabled) == ("Renamed", "other.json", False)
+    assert decrypt(provider.api_key_encrypted) == "sk-very-secret"
 
 
 @pytest.mark.parametrize(
