@@ -60,7 +60,7 @@ _OF_OTHERS = re.compile(
     r"\d\d:\d\d:\d\d|\b(?:trace|debug|info|warn(?:ing)?|error|fatal|system|developer|assistant|tool|ai)\b",
     re.IGNORECASE,
 )
-# Who says a line: "Greta: on my way", "[2 May] Greta: on my way", 小艾：在路上. What is told of a thing is often a number.
+# Who says a line: "Greta: on my way", "[2 May] Greta: on my way", 小艾：在路上. Of a thing often a number is told.
 SPEAKER = re.compile(
     r"(?:\[[^\[\]\n]{1,40}\] ?)?([^\W\d_][\w.'’-]{0,24}(?: [^\W\d_][\w.'’-]{0,24}){0,2})(?::(?=[\s"
     rf"{CJK}])|：)[ \t]*+(?P<number>[\d$€£¥]?)"

@@ -148,7 +148,7 @@ def tell_of_two(new: Statement, old: Statement) -> bool:
 
 
 def of_two_speakers(new: Statement, old: Statement) -> bool:
-    """ "Greta: I take the 9:15" and "Omar: I take the 9:40"; what they share ("the standup is at 10") either changes."""
+    """ "Greta: I take the 9:15" and "Omar: I take the 9:40"; what they share either may change."""
     if new.speaker == old.speaker or not (new.speaker and old.speaker):
         return False
     mine, theirs = new.text.lower(), old.text.lower()
