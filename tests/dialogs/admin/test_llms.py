@@ -227,9 +227,7 @@ def test_what_was_learned_of_a_window_is_shown_and_made_forgotten(staff: Client,
     assert not LlmBounds.objects.exists()
 
 
-def test_of_another_model_nothing_is_known_that_was_read_or_learned_of_the_one_before(
-    staff: Client, llm: LLM
-) -> None:
+def test_of_another_model_nothing_is_known_that_was_read_or_learned_of_the_one_before(staff: Client, llm: LLM) -> None:
     detect(llm, 8192)
     LLM.objects.filter(pk=llm.pk).update(limits_read_at=timezone.now(), tool_calling="refused")
     LlmBounds.objects.create(llm=llm, accepted=7000)

@@ -83,9 +83,7 @@ def test_a_key_is_not_sent_to_another_server_than_it_was_written_for(staff: Clie
     assert "The stored key was removed" in " ".join(told(response))
 
 
-@pytest.mark.parametrize(
-    ("address", "window"), [("https://other.test/v1", None), ("https://host.test/api/v1", 8192)]
-)
+@pytest.mark.parametrize(("address", "window"), [("https://other.test/v1", None), ("https://host.test/api/v1", 8192)])
 def test_what_one_server_said_of_its_models_does_not_hold_for_another(
     staff: Client, provider: Provider, llm: LLM, address: str, window: int | None
 ) -> None:
