@@ -16,8 +16,8 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.db.models.constants import LOOKUP_SEP
 from django.http import HttpRequest, HttpResponse
-from django.utils.translation import ngettext
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
 
 from dialogs.admin.base import KeepsDialogs
 from dialogs.api.writes.api_keys import revoke_key
