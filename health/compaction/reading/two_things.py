@@ -115,6 +115,11 @@ ZH_PART = re.compile(f"的([{CJK}]{{2}})")
 ZH_WHOLE = re.compile(r"事|要求|规[定则]|安排|计划|活动|预[约订]|约[定会]|课程|订[单票]|行程")
 
 
+# What somebody says of themselves: of what is theirs, or of what they do.
+THEIRS = re.compile(r"\b(?:my|mine|i['’]?m)\b|我的|我(?!们)(?=[家爸妈])")
+THEY_DO = re.compile(r"\bi\b|我(?!们)")
+
+
 class Head(NamedTuple):
     """The words before a sentence's verb that say what it is about, the verb, and what follows."""
 
@@ -125,7 +130,7 @@ class Head(NamedTuple):
 
 def tell_of_two(new: Statement, old: Statement) -> bool:
     """Whether each states a value of another thing. Sentences of which one states only a name are not judged."""
-    if _are_framed_otherwise(new.text, old.text):
+    if of_two_speakers(new, old) or _are_framed_otherwise(new.text, old.text):
         return True
     if not (new.text.isascii() and signs_of(new.text).changes) and _are_of_two_people(new.text, old.text):
         return True
@@ -140,6 +145,19 @@ def tell_of_two(new: Statement, old: Statement) -> bool:
         or _are_opposite(new, old)
         or _forbid_otherwise(new, old)
     )
+
+
+def of_two_speakers(new: Statement, old: Statement) -> bool:
+    """ "Greta: I take the 9:15" and "Omar: I take the 9:40"; what they share either may change."""
+    if new.speaker == old.speaker or not (new.speaker and old.speaker):
+        return False
+    mine, theirs = new.text.lower(), old.text.lower()
+    if THEIRS.search(mine) or THEIRS.search(theirs):
+        return True
+    does = THEY_DO.search(mine) is not None
+    if THEY_DO.search(theirs):
+        return does or new.bare
+    return does and not signs_of(new.text).changes
 
 
 def _are_framed_otherwise(text: str, other: str) -> bool:
