@@ -227,6 +227,26 @@ def test_what_was_learned_of_a_window_is_shown_and_made_forgotten(staff: Client,
     assert not LlmBounds.objects.exists()
 
 
+def test_of_another_model_nothing_is_known_that_was_read_or_learned_of_the_one_before(staff: Client, llm: LLM) -> None:
+    detect(llm, 8192)
+    LLM.objects.filter(pk=llm.pk).update(limits_read_at=timezone.now(), tool_calling="refused")
+    LlmBounds.objects.create(llm=llm, accepted=7000)
+
+    response = save(staff, llm, model_id="another", context_length="8192")
+
+    assert (llm.context_length, llm.context_length_source, llm.detected_context_length) == (None, "", None)
+    assert (llm.tool_calling, LlmBounds.objects.exists()) == ("auto", False)
+    assert "scripted/another: what was read and learned of its window before is forgotten." in " ".join(told(response))
+
+
+def test_of_another_model_the_window_that_was_typed_with_its_name_holds(staff: Client, llm: LLM) -> None:
+    detect(llm, 8192)
+
+    save(staff, llm, model_id="another", context_length="2048")
+
+    assert (llm.context_length, llm.context_length_source) == (2048, "admin")
+
+
 def test_compaction_is_switched_off_for_an_llm(staff: Client, llm: LLM) -> None:
     save(staff, llm, context_length="8192", compaction="off")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from dialogs.common.secrets import decrypt
 from dialogs.models import LLM, Provider
@@ -80,6 +81,20 @@ def test_a_key_is_not_sent_to_another_server_than_it_was_written_for(staff: Clie
 
     assert Provider.objects.get().api_key_encrypted == ""
     assert "The stored key was removed" in " ".join(told(response))
+
+
+@pytest.mark.parametrize(("address", "window"), [("https://other.test/v1", None), ("https://host.test/api/v1", 8192)])
+def test_what_one_server_said_of_its_models_does_not_hold_for_another(
+    staff: Client, provider: Provider, llm: LLM, address: str, window: int | None
+) -> None:
+    change(staff, provider, kind="openai", base_url="https://host.test/v1")
+    LLM.objects.update(context_length=8192, context_length_source="server", limits_read_at=timezone.now())
+    form = sent(page(staff, f"/admin/dialogs/provider/{provider.pk}/change/"), "provider_form")
+
+    response = staff.post(f"/admin/dialogs/provider/{provider.pk}/change/", form | {"base_url": [address]})
+
+    assert LLM.objects.get().context_length == window
+    assert len(told(response)) == (2 if window is None else 1)
 
 
 @pytest.mark.parametrize("same", ["https://host.test/api/v1", "https://HOST.test/v1/"])
