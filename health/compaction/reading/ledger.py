@@ -46,6 +46,7 @@ __all__ = [
     "carry",
     "extract",
     "is_ledger",
+    "laid_down",
     "presence_of",
 ]
 
@@ -120,6 +121,11 @@ def _extracted(units: Sequence[Unit], taken_back: Iterable[str]) -> Ledger:
             book.forget((unit.content[start:end] for start, end in places), place=place)
     book.take_back(taken_back)
     return Ledger(units, book.entries(), book.gone, force)
+
+
+def laid_down(entries: Sequence[Entry]) -> Sequence[Entry]:
+    """Without the facts, which are only found where somebody looks."""
+    return entries.stated if isinstance(entries, Ledger) else entries
 
 
 def carry(entries: Iterable[Entry], *, standing: Sequence[Unit], budget_tokens: int, kit: Kit) -> Unit | None:
