@@ -292,7 +292,7 @@ class AgentAdmin(KeepsDialogs):
     def save_model(self, request: HttpRequest, obj: Agent, form: ModelForm, change: bool) -> None:
         if not change and obj.llm.limit_type.startswith(LOCAL):
             obj.context_budget = True
-        before = Agent.objects.filter(pk=obj.pk).values("own_settings", "when_full").first()
+        before = Agent.objects.filter(pk=obj.pk).first()
         super().save_model(request, obj, form, change)
         if before:
-            note_changes(agent=obj, before=before, by=person_of(request))
+            note_changes(before=before, now=obj, by=person_of(request))

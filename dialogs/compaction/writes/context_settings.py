@@ -70,16 +70,13 @@ def save_settings(
 
 
 @transaction.atomic
-def note_changes(*, agent: Agent, before: Mapping[str, str], by: User | None) -> None:
-    """An agent was saved on a page of its own, with `before` until then: who has everybody's settings open, where the
-    same stands, has not seen it."""
-    now = {name: getattr(agent, name) for name in before}
+def note_changes(*, before: Agent, now: Agent, by: User | None) -> None:
+    """An agent was saved on a page of its own: who has everybody's settings open, where the same stands, is behind."""
+    values = [(name, getattr(before, name), getattr(now, name)) for name in ("own_settings", "when_full")]
     rows = [
-        SettingsChange(
-            changed_by=by, key=f"agents.{agent.slug}.{name}"[:MOST_KEY_CHARS], before=before[name], after=now[name]
-        )
-        for name in before
-        if before[name] != now[name]
+        SettingsChange(changed_by=by, key=f"agents.{now.slug}.{name}"[:MOST_KEY_CHARS], before=was, after=then)
+        for name, was, then in values
+        if was != then
     ]
     if rows:
         ContextSettings.objects.get_or_create(pk=ONLY)
