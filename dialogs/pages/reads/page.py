@@ -62,11 +62,12 @@ def dialog_parts(dialog: Dialog, *, limit: int | None = SHOWN_ROWS) -> dict[str,
 
 def choosable_llms() -> list[LLM]:
     """LLMs that a dialog may change to: enabled, of an enabled provider whose key is not missing."""
-    return [
-        llm
-        for llm in LLM.objects.filter(enabled=True, provider__enabled=True).select_related("provider")
-        if not missing_key(llm.provider)
-    ]
+    return [llm for llm in _enabled_llms() if not missing_key(llm.provider)]
+
+
+@prepared()
+def _enabled_llms() -> QuerySet[LLM]:
+    return LLM.objects.filter(enabled=True, provider__enabled=True).select_related("provider")
 
 
 # --- The reminders of a dialog, as its agent sees them and as a person may bring them back ---

@@ -24,8 +24,8 @@ from dialogs.models import (
     MessageMark,
     Question,
     QueuedMessage,
-    Reminder,
     RemediationPrompt,
+    Reminder,
 )
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.pages.reads.rows import AttemptRow, LiveRow, MessageRow, QueuedRow, Row, Visibility, hidden_or_shortened
@@ -154,7 +154,7 @@ def rows_of(
     """
     messages = {message.pk: message for message in _said(shown.said)}
     made = _generations(shown.ids)
-    made_by = {generation.message_id: generation for generation in made if generation.message_id in messages}
+    made_by: dict[int | None, Generation] = {one.message_id: one for one in made if one.message_id in messages}
     ends = _ends(dialog, [messages[pk] for pk in shown.said], made_by) if is_current else Ends()
     ids = frozenset(shown.ids)
     below = _tries((one for one in made if one.prompt_leaf_id in ids), ends, messages)
@@ -286,7 +286,8 @@ def _versions_in(dialog_id: Any, which: Q) -> QuerySet[Message, Any]:
 
 
 def _tries(made: Iterable[Generation], ends: Ends, messages: Messages) -> Below:
-    """Of the generations, the newest first: the tries that follow each message and became none, and the answer that is being made.
+    """Of generations, the newest first: the tries that follow each message and became none, and the answer that is
+    being made.
 
     A try without text is shown only while it is the newest: later ones, and one to come, explain it away.
     """
