@@ -22,7 +22,7 @@ from dominds.supervisor.lock import CannotStart
 from dominds.supervisor.log import Log, ToLog
 from dominds.supervisor.plan import Plan, become_watcher, stop_on_signals
 
-# glibc raises these two bounds, in bytes, with each large text that is freed, and then keeps up to 64 MB of free memory.
+# glibc raises these two bounds, in bytes, with each large text that is freed, then keeps up to 64 MB of free memory.
 # Set, they stay: what is larger than 128 KB is given back when it is freed.
 GIVES_BACK = {name: os.environ.get(name, "131072") for name in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")}
 # Of a worker with many threads: glibc would give each a heap of its own, and what one has freed no other takes up. Two
