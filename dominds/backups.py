@@ -194,4 +194,6 @@ def run_postgres(kind: str, *arguments: str) -> None:
     environment = {**os.environ, "PGPASSWORD": base["PASSWORD"] or ""}
     done = subprocess.run([program, *options, *arguments], env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise BackupError(f"{PROGRAMS[kind]} failed: {done.stderr.strip().splitlines()[-1]}")
+        # One that was killed, or met what it does not understand, may end without a word.
+        said = done.stderr.strip().splitlines() or [f"it ended with {done.returncode} and said nothing."]
+        raise BackupError(f"{PROGRAMS[kind]} failed: {said[-1]}")

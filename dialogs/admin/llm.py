@@ -22,6 +22,7 @@ from dialogs.admin.base import CallsAfterSaving, Finding, KeepsDialogs, refresh_
 from dialogs.admin.forms import AgentForm, LimitsForm, LLMForm, ProviderForm
 from dialogs.agents.tools.workspace import folder_of
 from dialogs.compaction.settings.what_if import traced
+from dialogs.compaction.writes.context_settings import note_changes
 from dialogs.context.writes import forget, forget_model
 from dialogs.llms.guard import config_of, guard_of
 from dialogs.llms.reads import configured, levels_today, missing_key
@@ -29,6 +30,7 @@ from dialogs.llms.windows import learned_window
 from dialogs.llms.words import kept_by_agent, kept_by_llm
 from dialogs.llms.writes.providers import set_api_key
 from dialogs.models import LLM, Agent, Dialog, Provider
+from dialogs.transcript.views import person_of
 from health.checks import limit_warnings
 from health.compaction.config import chain_for
 from health.models import HealthReading
@@ -290,4 +292,7 @@ class AgentAdmin(KeepsDialogs):
     def save_model(self, request: HttpRequest, obj: Agent, form: ModelForm, change: bool) -> None:
         if not change and obj.llm.limit_type.startswith(LOCAL):
             obj.context_budget = True
+        before = Agent.objects.filter(pk=obj.pk).first()
         super().save_model(request, obj, form, change)
+        if before:
+            note_changes(before=before, now=obj, by=person_of(request))

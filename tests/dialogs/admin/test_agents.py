@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.test import Client
 
 from dialogs.llms.guard import guard_of
 from dialogs.models import LLM, Agent, Dialog, McpServer
+from health.models import SettingsChange
+from tests.dialogs.pages.views.forms import sent
+from tests.dialogs.pages.views.pages import page
 
 COMPACTED = {"compaction": "automatic", "when_full": "compact"}
 
@@ -80,6 +84,20 @@ def test_staff_say_what_comes_first_when_the_context_of_an_agent_fills(staff: Cl
     save(staff, agent, when_full="remind")
 
     assert agent.when_full == "remind"
+
+
+def test_what_is_said_on_an_agents_page_is_not_taken_back_by_a_settings_page_that_stood_open(
+    staff: Client, agent: Agent, sam: User
+) -> None:
+    fields = sent(page(staff, "/settings/context/"), "context-form")
+    save(staff, agent, when_full="remind")
+
+    answer = staff.post("/settings/context/", fields | {"do": ["save"], "default_limit": ["6000"]})
+
+    agent.refresh_from_db()
+    assert (answer.status_code, agent.when_full) == (409, "remind")
+    noted = SettingsChange.objects.values_list("key", "before", "after", "changed_by").get()
+    assert noted == ("agents.helper.when_full", "compact", "remind", sam.pk)
 
 
 def test_an_agent_has_a_chain_of_its_own(staff: Client, agent: Agent) -> None:
