@@ -62,12 +62,14 @@ MOST_SUBJECT = 9  # tokens
 FRAMED = re.compile(r"(?:on|in|at) (?:the )?(\w{1,20}+)")
 ZH_LABELLED = re.compile(f"([a-z]{{1,20}}[_./-]?[a-z]{{1,20}})[表库层类包](?=[{CJK}])")
 ZH_FRAMED = re.compile(r"在?([\w.]{2,12}?)[里内中](?![\d午])")
-ZH_NUMBERED = re.compile(f"第([{ZH_DIGITS}一\\d]{{1,4}})")
+ZH_NUMBERED = re.compile(f"(第[{ZH_DIGITS}一\\d]{{1,4}}|[{CJK}]{{1,3}}[(（]\\d{{1,2}}[)）]班)")
 # "Shed 7", not "7 sheds", "more than 7", nor "never exceed 7".
 NUMBERED = re.compile(
     r"(?<!never )(?<!not )(?<!n't )(?<!n’t )\b([a-z]{3,20}+) (\d{1,6})(?=[.!]?$|[,;]"
     r"| (?:to|on|in|at|with|without|before|after|unless|until|when|while|again|and|or|from|for|by|alone)\b)"
 )
+# A ban of one value: "never set the timeout to 30". A limit is none: "never more than 30", "never after 18:00".
+EXACTLY = re.compile(r"(?<!up )(?<!\d )\b(?:to|at|as) [$€£¥]?\d|(?:设|调|改|定|换)[成为到在至] ?\d")
 NO_THING = frozenset(
     """
     than over above below under after before until exceed past about around only least most beyond within reach
@@ -325,9 +327,11 @@ def _forbid_otherwise(new: Statement, old: Statement) -> bool:
     if not (signs_of(new.text).forbids and signs_of(old.text).forbids):
         return False
     # In Chinese 不 alone counts as a sign of change.
-    if signs_of(new.text).changes if new.text.isascii() else ZH_CHANGED.search(new.text):
+    if signs_of(new.text).changes if new.text.isascii() else ZH_CHANGED.search(EXACTLY.sub("", new.text)):
         return False
-    return new.tokens != old.tokens or Sort.DAY in new.values or _name_others(new.text, old.text)
+    if new.tokens != old.tokens or Sort.DAY in new.values or _name_others(new.text, old.text):
+        return True
+    return EXACTLY.search(new.text.lower()) is not None
 
 
 def _name_others(text: str, other: str) -> bool:

@@ -36,7 +36,7 @@ def tokens_of(text: str) -> tuple[str, ...]:
 
 
 def stems_of(words: Iterable[str]) -> tuple[str, ...]:
-    return tuple([stem(word) if word[-1] == "s" else word for word in words])
+    return tuple([stem(word) if word[-1] in "s'’" else word for word in words])
 
 
 def content_of(tokens: Sequence[str]) -> Iterable[str]:
