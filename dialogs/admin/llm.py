@@ -296,3 +296,15 @@ class AgentAdmin(KeepsDialogs):
         super().save_model(request, obj, form, change)
         if before:
             note_changes(before=before, now=obj, by=person_of(request))
+            self._move_files(request, before, obj)
+
+    def _move_files(self, request: HttpRequest, before: Agent, now: Agent) -> None:
+        """An agent's files go along with its short name, by which its folder is called."""
+        old, new = folder_of(before), folder_of(now)
+        if old == new or not old.is_dir():
+            return
+        try:
+            old.rename(new)
+        except OSError:  # another agent's files are there, or the folder may not be written
+            said = gettext("Its files are still in %(old)s: they could not be moved to %(new)s.")
+            messages.warning(request, said % {"old": old, "new": new})

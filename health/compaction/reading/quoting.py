@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from health.compaction.reading.text import CJK, Passage, of_text, one_of, passages
 
@@ -61,9 +61,15 @@ _OF_OTHERS = re.compile(
     re.IGNORECASE,
 )
 # Who says a line: "Greta: on my way", "[2 May] Greta: on my way", 小艾：在路上. Of a thing often a number is told.
-SPEAKER = re.compile(
+_SPEAKER = re.compile(
     r"(?:\[[^\[\]\n]{1,40}\] ?)?([^\W\d_][\w.'’-]{0,24}(?: [^\W\d_][\w.'’-]{0,24}){0,2})(?::(?=[\s"
     rf"{CJK}])|：)[ \t]*+(?P<number>[\d$€£¥]?)"
+)
+# "Thanks Ben, that was it" says nothing of Ben.
+_TO_SOMEBODY = re.compile(
+    r"(?:thanks|thank you|thx|ty|cheers|hi|hey|hello|morning)(?: a lot| so much)?,? ([^\W\d_][\w'’-]{0,30})"
+    r"(?:[,.!]+ *|$)",
+    re.IGNORECASE,
 )
 # A line that is another's, or may open what is: one quick look, as most lines are neither.
 _UNUSUAL = re.compile(
@@ -185,17 +191,27 @@ def speakers(texts: Sequence[str]) -> frozenset[str]:
     return known if len(known) > 1 and of_most else frozenset()
 
 
-def speakers_in(text: str) -> frozenset[str]:
-    """Of a talk that stands in one message."""
+def speaking_in(text: str, speaking: frozenset[str]) -> frozenset[str]:
+    """Who of these speaks in a message, or of a talk that stands in it alone."""
     said = labels(text)
-    return speakers(list(filter(str.strip, text.split("\n")))) if len(said) > len(set(said)) + 1 else frozenset()
+    is_talk = len(said) > len(set(said)) + 1
+    return speaking.intersection(said) or (speakers([*filter(str.strip, text.split("\n"))]) if is_talk else frozenset())
 
 
 @of_text
 def labels(text: str) -> tuple[str, ...]:
     """What stands before lines as a speaker's name would."""
-    hits = filter(None, map(SPEAKER.match, text.split("\n"))) if ":" in text or "：" in text else ()
+    hits = filter(None, map(_SPEAKER.match, text.split("\n"))) if ":" in text or "：" in text else ()
     return tuple([hit[1] for hit in hits if not hit["number"]])
+
+
+def spoken_from(sentence: str, speaking: Collection[str], names: Collection[str]) -> tuple[int, str]:
+    """Where a sentence begins behind who says it and whom it thanks or greets, and who says it, if it tells."""
+    begins, speaker = 0, ""
+    if speaking and (hit := _SPEAKER.match(sentence)) and hit[1] in speaking:
+        begins, speaker = hit.start("number"), hit[1]
+    hit = _TO_SOMEBODY.match(sentence, begins)
+    return (hit.end() if hit and hit[1].lower() in names else begins), speaker
 
 
 def _closing(line: str, *, pasting: bool) -> re.Pattern[str] | None:

@@ -117,6 +117,11 @@ ZH_PART = re.compile(f"的([{CJK}]{{2}})")
 ZH_WHOLE = re.compile(r"事|要求|规[定则]|安排|计划|活动|预[约订]|约[定会]|课程|订[单票]|行程")
 
 
+# Where somebody is, or that they are not there: nobody else's place, and no value of a thing that they look after.
+WHEREABOUTS = re.compile(
+    r"([A-ZÀ-Þ][\w’'-]{1,30}) (?:is|will be|was) "
+    r"(?:out|off|away|back|ill|sick|on (?:leave|holiday|vacation)|in [A-ZÀ-Þ])"
+)
 # What somebody says of themselves: of what is theirs, or of what they do.
 THEIRS = re.compile(r"\b(?:my|mine|i['’]?m)\b|我的|我(?!们)(?=[家爸妈])")
 THEY_DO = re.compile(r"\bi\b|我(?!们)")
@@ -132,6 +137,9 @@ class Head(NamedTuple):
 
 def tell_of_two(new: Statement, old: Statement) -> bool:
     """Whether each states a value of another thing. Sentences of which one states only a name are not judged."""
+    mine, theirs = WHEREABOUTS.match(new.text), WHEREABOUTS.match(old.text)
+    if (mine or theirs) and not (mine and theirs and mine[1] == theirs[1]):
+        return True
     if of_two_speakers(new, old) or _are_framed_otherwise(new.text, old.text):
         return True
     if not (new.text.isascii() and signs_of(new.text).changes) and _are_of_two_people(new.text, old.text):
@@ -153,13 +161,15 @@ def of_two_speakers(new: Statement, old: Statement) -> bool:
     """ "Greta: I take the 9:15" and "Omar: I take the 9:40"; what they share either may change."""
     if new.speaker == old.speaker or not (new.speaker and old.speaker):
         return False
-    mine, theirs = new.text.lower(), old.text.lower()
+    sign, mine, theirs = signs_of(new.text), new.text.lower(), old.text.lower()
+    if new.bare and not (sign.opens or sign.changes or sign.closes):
+        return True
     if THEIRS.search(mine) or THEIRS.search(theirs):
         return True
     does = THEY_DO.search(mine) is not None
     if THEY_DO.search(theirs):
         return does or new.bare
-    return does and not signs_of(new.text).changes
+    return does and not sign.changes
 
 
 def _are_framed_otherwise(text: str, other: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from health.compaction.reading.quoting import SPEAKER, TELLING, label_of, labels, own_sentences, speakers, speakers_in
+from health.compaction.reading.quoting import TELLING, label_of, own_sentences, speakers, speaking_in, spoken_from
 from health.compaction.reading.signs import signs_of
 from health.compaction.reading.stopwords import STOPWORDS
 from health.compaction.reading.text import Passage, of_text, passages, remembered
@@ -165,8 +165,7 @@ def _of_message(
     said: Sequence[Said], at: int, turn: int, names: frozenset[str], speaking: frozenset[str]
 ) -> tuple[Statement, ...]:
     text, reply = _without_tellers(said[at].text), reply_to(said, at)
-    speaking = speaking.intersection(labels(text)) or speakers_in(text)
-    return _stated(text, at, turn, names & _spelt(text), speaking, _note(reply), _is_short(reply))
+    return _stated(text, at, turn, names & _spelt(text), speaking_in(text, speaking), _note(reply), _is_short(reply))
 
 
 @of_text
@@ -186,10 +185,9 @@ def _stated(
         if passage.text not in own or not _is_plain(passage):
             continue
         # Who writes, and when, is no value of what is said.
-        begins = max(0, label - passage.start)
-        if speaking and (hit := SPEAKER.match(passage.text)) and hit[1] in speaking:
-            begins, speaker = hit.start("number"), hit[1]
-        said = passage._replace(text=passage.text[begins:])
+        begins, who = spoken_from(passage.text, speaking, names)
+        speaker = who or speaker
+        said = passage._replace(text=passage.text[max(begins, label - passage.start) :])
         one = _statement(at, turn, said, speaker, names, note, is_short)
         no_subject = asked or (one.values and one.topics <= one.names)
         if topics and no_subject and len(one.content - one.names) <= MOST_BESIDE:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -12,6 +13,7 @@ from django.test import Client
 from dialogs.llms.guard import guard_of
 from dialogs.models import LLM, Agent, Dialog, McpServer
 from health.models import SettingsChange
+from tests.dialogs.admin.conftest import told
 from tests.dialogs.pages.views.forms import sent
 from tests.dialogs.pages.views.pages import page
 
@@ -34,6 +36,26 @@ def test_the_page_says_where_an_agents_files_are(staff: Client, agent: Agent) ->
     page = staff.get(f"/admin/dialogs/agent/{agent.pk}/change/").content.decode()
 
     assert str(Path(settings.DOMINDS_WORKSPACES_DIR) / "helper") in page
+
+
+@pytest.mark.parametrize(("taken", "where"), [(False, "renamed"), (True, "helper")])
+def test_files_go_along_with_a_new_short_name_and_never_among_anothers(
+    staff: Client, agent: Agent, settings: Any, tmp_path: Path, taken: bool, where: str
+) -> None:
+    settings.DOMINDS_WORKSPACES_DIR = tmp_path
+    (tmp_path / "helper").mkdir()
+    (tmp_path / "helper" / "plan.md").write_text("The plan.")
+    if taken:
+        (tmp_path / "renamed").mkdir()
+        (tmp_path / "renamed" / "theirs.md").write_text("Not the helper's.")
+
+    answer = staff.post(
+        f"/admin/dialogs/agent/{agent.pk}/change/",
+        {"name": agent.name, "slug": "renamed", "llm": str(agent.llm_id), "enabled": "on"} | COMPACTED,
+    )
+
+    assert (tmp_path / where / "plan.md").read_text() == "The plan."
+    assert any("Its files are still in" in line for line in told(answer)) == taken
 
 
 def test_an_agents_limit_is_shown_with_where_it_comes_from(staff: Client, agent: Agent) -> None:

@@ -568,7 +568,6 @@ ONE_OF_EACH = (
     "The budget is 500 euros then.",
     "The report is due on Friday.",
 )
-SAYINGS = (*ONE_OF_EACH, "我对花生过敏。", "Never do this:\n- a b\n- c d")
 WORTH = (3, 5, 6, 4, 2, 0, 1)
 
 

@@ -61,6 +61,12 @@ def test_other_words_before_a_colon_are_no_speakers(lines: tuple[str, ...]) -> N
         (*CHAT, "Greta: my flight lands at 9:15", "Omar: my flight lands at 9:40 now"),
         (*CHAT, "Greta: I take the 9:15", "Omar: no, the 9:40"),
         (*CHAT, "Greta: the train is at 9:15", "Omar: I take the train at 9:40"),
+        # Whom somebody thanks, where somebody else is, a day that two things have.
+        (*CHAT, "Greta: Omar is in Lyon until Wed", "Greta: thanks Omar, works now"),
+        (*CHAT, "Greta: Omar is in Lyon until Wed", "Omar: Greta is out until Wed, ping me instead"),
+        (*CHAT, "Greta: Omar takes the sync worker", "Greta: Omar is out until Mon, ping me instead"),
+        (*CHAT, "Greta: the talk is on Fri at 9:15", "Omar: the lift is checked on Fri at 10:30"),
+        (*CHAT, "Greta: the review is on Tuesday", "Omar: nice weekend, talk Monday"),
         (*CHAT_ZH, "小艾：我坐9:15的火车", "阿文：我坐9:40的火车"),
     ],
 )
@@ -75,6 +81,7 @@ def test_what_one_says_of_themselves_stands_beside_what_another_does(lines: tupl
         (*CHAT, "Greta: the standup is at 10:00", "Omar: fine", "Omar: the standup moves to 10:30"),
         (*CHAT, "Greta: the standup is at 10:00", "Omar: I moved the standup to 10:30"),
         (*CHAT, "Greta: the standup is at 10:00", "Omar: no, 10:30"),
+        (*CHAT, "Greta: Omar is in Lyon until Wed", "Omar: fine", "Greta: Omar is out until Fri"),
         (*CHAT_ZH, "小艾：例会在10:00开始", "阿文：好的", "阿文：例会改到10:30开始"),
     ],
 )
