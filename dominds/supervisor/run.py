@@ -70,7 +70,7 @@ def worker(row: Worker) -> Child:
         # In a container root is usual, and nothing here is unpickled.
         environment={
             "PYTHONWARNINGS": "ignore:You're running the worker",
-            # `up` has made them, and they load every page: half a second and 18 MB, for a process that serves none.
+            # `up` has made them, and they load every page: half a second and 13 MB, for a process that serves none.
             "CELERY_SKIP_CHECKS": "yes",
             **GIVES_BACK,
             **(HEAPS if row.concurrency > 1 else {}),
