@@ -12,8 +12,11 @@ BIN := .venv/bin
 # Tests that start whole processes have the machine to themselves; the rest share it.
 TOGETHER := -m "not stack and not long" --numprocesses 2 --dist loadfile
 SIDE_BY_SIDE := tests --ignore tests/e2e $(TOGETHER)
-# What is measured line by line takes twice as long, so that is done where every line counts.
-MEASURED := tests/health tests/dialogs/driver/test_decide.py tests/dialogs/driver/test_guard_rules.py
+# What is measured line by line takes twice as long, so that is done where every line counts, and not for large counts.
+LARGE := $(patsubst %,tests/health/compaction/test_%.py,always_a_result code_properties properties% read_once simulations task_known)
+MEASURED := tests/health/monitor tests/health/loops \
+  $(filter-out %/__pycache__/ $(LARGE),$(wildcard tests/health/compaction/*/ tests/health/compaction/test_*.py)) \
+  tests/dialogs/driver/test_decide.py tests/dialogs/driver/test_guard_rules.py
 OTHERS := $(SIDE_BY_SIDE) $(addprefix --ignore ,$(MEASURED))
 # By their files: to collect ten thousand tests for eighty of them would take as long as ten of them do.
 ONE_BY_ONE := $(shell grep -rl --include 'test_*.py' mark.stack tests) -m "stack and not long"

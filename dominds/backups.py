@@ -13,6 +13,7 @@ import sqlite3
 import subprocess
 import tarfile
 import tempfile
+import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
@@ -25,6 +26,8 @@ from dominds import __version__
 
 FORMAT = 1
 DATABASE, SECRET_KEY, MANIFEST = "database", "secret_key", "manifest.json"
+# An archive that is cut off, damaged, or something else.
+UNREADABLE = (OSError, EOFError, zlib.error, tarfile.TarError, ValueError, TypeError, KeyError)
 PROGRAMS = {"dump": "pg_dump", "restore": "pg_restore"}
 
 
@@ -64,8 +67,8 @@ def make_backup(target: Path) -> Manifest:
             (draft / SECRET_KEY).write_text(settings.SECRET_KEY)
             (draft / MANIFEST).write_text(json.dumps(asdict(manifest)))
             pack(draft, target)
-    except OSError as error:
-        raise BackupError(f"{target} cannot be written: {error.strerror}.") from error
+    except (OSError, sqlite3.Error) as error:
+        raise BackupError(f"{target} cannot be written: {getattr(error, 'strerror', error)}.") from error
     return manifest
 
 
@@ -102,7 +105,7 @@ def read_manifest(archive: Path) -> Manifest:
     try:
         with tarfile.open(archive) as file:
             manifest = Manifest(**json.load(member(file, MANIFEST)))
-    except (OSError, tarfile.TarError, ValueError, TypeError, KeyError) as error:
+    except UNREADABLE as error:
         raise BackupError(f"{archive} is not a backup of Dominds: {error}.") from error
     if manifest.format != FORMAT:
         raise BackupError(f"{archive} was made by Dominds {manifest.version}: install that version or a newer one.")
@@ -133,8 +136,11 @@ def restore_backup(archive: Path) -> Path:
 def take_out(archive: tarfile.TarFile, name: str, target: Path) -> None:
     """One member, by our name for it: nothing is unpacked to a path that an archive gives."""
     target.touch(mode=0o600)
-    with target.open("wb") as file:
-        shutil.copyfileobj(member(archive, name), file)
+    try:
+        with target.open("wb") as file:
+            shutil.copyfileobj(member(archive, name), file)
+    except UNREADABLE as error:
+        raise BackupError(f"The archive's {name} cannot be read: {error}. Nothing was changed.") from error
 
 
 def member(archive: tarfile.TarFile, name: str) -> IO[bytes]:
@@ -188,4 +194,6 @@ def run_postgres(kind: str, *arguments: str) -> None:
     environment = {**os.environ, "PGPASSWORD": base["PASSWORD"] or ""}
     done = subprocess.run([program, *options, *arguments], env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise BackupError(f"{PROGRAMS[kind]} failed: {done.stderr.strip().splitlines()[-1]}")
+        # One that was killed, or met what it does not understand, may end without a word.
+        said = done.stderr.strip().splitlines() or [f"it ended with {done.returncode} and said nothing."]
+        raise BackupError(f"{PROGRAMS[kind]} failed: {said[-1]}")

@@ -90,16 +90,26 @@ class Point:
     llm_name: str = ""
 
 
-def meter(dialog_id: UUID, *, configured: Configured, window_source: str, llm_name: str, left: str = "") -> Meter:
-    """The meter of a dialog that now talks to the LLM described by the other arguments. `left` says why the newest
-    reading is of a context that is no longer the dialog's."""
-    newest = _newest_reading.first(dialog_id)
+def meter(
+    newest: HealthReading | None,
+    *,
+    configured: Configured,
+    window_source: str,
+    llm_name: str,
+    left: str = "",
+    failed: bool = False,
+) -> Meter:
+    """The meter of a dialog with this newest reading that now talks to the LLM described by the other arguments.
+
+    `left` says why the reading is of a context that is no longer the dialog's; `failed`: a generation since brought
+    none.
+    """
     shown = meter_of(newest, configured=configured, window_source=window_source, llm_name=llm_name, left=left)
     if newest is None or shown.is_left:
         return shown
     if shown.stale or newest.level == HealthReading.Level.UNKNOWN:
-        return replace(shown, last_good=_last_good(dialog_id))
-    return replace(shown, stale="failed") if _failed_since(newest) else shown
+        return replace(shown, last_good=_last_good(newest.generation.dialog_id))
+    return replace(shown, stale="failed") if failed else shown
 
 
 def meter_of(
@@ -126,11 +136,6 @@ def meter_of(
     return replace(shown, level=HealthReading.Level.UNKNOWN, stale=left) if left else shown
 
 
-@prepared(UUIDField())
-def _newest_reading(dialog_id: Any) -> QuerySet[HealthReading]:
-    return _readings(dialog_id)[:1]
-
-
 def _readings(dialog_id: Any):  # type: ignore[no-untyped-def]  # a QuerySet over a table named by string
     return (
         HealthReading.objects.filter(generation__dialog_id=dialog_id)
@@ -143,18 +148,6 @@ def _readings(dialog_id: Any):  # type: ignore[no-untyped-def]  # a QuerySet ove
 def _last_good(dialog_id: UUID) -> Meter | None:
     found = _readings(dialog_id).exclude(level=HealthReading.Level.UNKNOWN).first()
     return _from_reading(found) if found else None
-
-
-def _failed_since(reading: HealthReading) -> bool:
-    generation = reading.generation
-    return bool(_failed_after(generation.dialog_id, generation.pk))
-
-
-@prepared(UUIDField(), BigIntegerField())
-def _failed_after(dialog_id: Any, generation_id: Any) -> QuerySet[Any, Any]:
-    generations: Any = HealthReading._meta.get_field("generation").related_model
-    newer = generations.objects.filter(dialog_id=dialog_id, id__gt=generation_id, finished_at__isnull=False)
-    return newer.filter(status__in=["failed", "interrupted"]).order_by().values_list("pk")[:1]
 
 
 def _limits_now(configured: Configured, *, window_source: str, llm_name: str) -> Meter:

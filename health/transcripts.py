@@ -61,13 +61,13 @@ def _values(text: str) -> Any:
     """The JSON value of the file, or the list of its lines' values."""
     try:
         return json.loads(text)
-    except RecursionError as error:
-        raise NotATranscript("It is nested too deeply.") from error
     except json.JSONDecodeError as whole:
         lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
         # A first line that is JSON by itself makes it JSONL; else the error of the whole is the one to tell.
         if len(lines) < 2 or not _is_json(lines[0][1]):
             raise NotATranscript(f"It is not JSON: line {whole.lineno}, {whole.msg.lower()}.") from whole
+    except (ValueError, RecursionError) as error:
+        raise NotATranscript("It is nested too deeply, or has a number of thousands of digits.") from error
     return [_line(number, line) for number, line in lines]
 
 

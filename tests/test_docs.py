@@ -25,7 +25,7 @@ OPERATING = ROOT / "docs" / "operating.md"
 PLANNED = re.compile(r"\b(?:DL|DC|DH|DM|DX)\d+\b|(?<!--)\b[Ss]eed \d")
 FENCE = re.compile(r"^```.*?^```", flags=re.MULTILINE | re.DOTALL)
 # Pages for who changes Dominds: they stand in English only, as do the records in docs/decisions.
-FOR_MAINTAINERS = {"architecture", "open-findings", "requirements", "testing"}
+FOR_MAINTAINERS = {"architecture", "engine-measured", "open-findings", "requirements", "testing"}
 SETTING = re.compile(r"\b(?:DOMINDS_[A-Z_]*[A-Z]|DATABASE_URL|REDIS_URL)\b")
 
 
@@ -218,10 +218,10 @@ def differences(page: Path, twin: Path) -> list[str]:
 def readers_pages() -> list[Path]:
     """The English pages for those who use or run Dominds."""
     pages = [paper for paper in papers() if paper.parent == ROOT / "docs" and ".zh-Hans" not in paper.name]
-    return [page for page in pages if page.stem not in FOR_MAINTAINERS]
+    return [ROOT / "README.md", *(page for page in pages if page.stem not in FOR_MAINTAINERS)]
 
 
-@pytest.mark.parametrize("page", readers_pages(), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", readers_pages(), ids=lambda page: f"{page.parent.name}/{page.stem}")
 def test_a_page_for_readers_says_the_same_in_chinese(page: Path) -> None:
     twin = page.with_suffix(".zh-Hans.md")
 

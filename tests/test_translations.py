@@ -34,7 +34,6 @@ from tests.catalogue import (
     with_other_parts,
 )
 from tests.dialogs.pages.views.pages import Page
-from tests.imports import ROOT
 
 LEVELS = {"healthy": "充裕", "caution": "吃紧", "critical": "告急", "unknown": "未知"}
 # Words for levels and other things that older papers use and the interface does not.
@@ -74,16 +73,6 @@ def english_words(page: Page) -> set[str]:
 
 def spoken(page: Page) -> str:
     return " ".join(value for _tag, attrs in page.tags for name, value in attrs.items() if name in SPOKEN and value)
-
-
-def skeleton(readme: Path) -> tuple[list[str], list[str], list[str]]:
-    """What does not depend on the language: the levels of the headings, the commands, and where links lead."""
-    text = readme.read_text()
-    commands = [line.split("#")[0].strip() for block in text.split("```")[1::2] for line in block.splitlines()]
-    # A paper that has a Chinese twin is linked in the reader's language.
-    links = [link.replace(".zh-Hans.md", ".md") for link in re.findall(r"\]\(([^)]+)\)", text)]
-    links = [link for link in links if not link.startswith("README")]
-    return re.findall(r"^#+ ", text, flags=re.MULTILINE), commands, links
 
 
 def fill(dialog: Dialog) -> None:
@@ -206,14 +195,6 @@ def test_the_admins_records_are_labelled_in_chinese() -> None:
 
     english = {(name, words) for name, words in said if not re.search(r"[\u4e00-\u9fff]", words)}
     assert {(name, words) for name, words in english if words not in NAMES | {"ID"}} == set()
-
-
-def test_both_readmes_lead_to_the_same_places_and_to_each_other() -> None:
-    english, chinese = ROOT / "README.md", ROOT / "README.zh-Hans.md"
-
-    assert skeleton(chinese) == skeleton(english)
-    assert f"({chinese.name})" in english.read_text().splitlines()[0]
-    assert f"({english.name})" in chinese.read_text().splitlines()[0]
 
 
 def test_a_broken_catalogue_is_found_out() -> None:

@@ -1,4 +1,4 @@
-"""The admin's forms for providers and LLMs: what a person may write, and what stands there when nothing is."""
+"""The admin's forms for providers, LLMs and agents: what a person may write, and what stands there when nothing is."""
 
 from __future__ import annotations
 
@@ -24,7 +24,28 @@ from health.monitor.levels import Configured, context_window, thresholds
 from health.tokens.counters import fault_of_name
 
 
-class ProviderForm(forms.ModelForm):
+class UpToDateForm(forms.ModelForm):
+    """A page may stand open while others, or a server's word, change its row: what was not touched on it is left alone.
+
+    What each field showed comes back beside it. Who sends none of that has seen the row as it is.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        shows = not self.is_bound or any(self.add_initial_prefix(name) in self.data for name in self.fields)
+        for field in self.fields.values():
+            field.show_hidden_initial = shows and bool(self.instance.pk)
+
+    def _post_clean(self) -> None:
+        self.cleaned_data = {name: value for name, value in self.cleaned_data.items() if self._is_meant(name)}
+        super()._post_clean()  # type: ignore[misc]
+
+    def _is_meant(self, name: str) -> bool:
+        is_known = self.fields[name].show_hidden_initial and hasattr(self.instance, name)
+        return not is_known or name in self.changed_data
+
+
+class ProviderForm(UpToDateForm):
     """The stored key never comes back out: the field is for writing only."""
 
     new_key = forms.CharField(
@@ -72,7 +93,7 @@ class ProviderForm(forms.ModelForm):
     @property
     def leads_elsewhere(self) -> bool:
         """To another host, or the same one less well protected: a key that was meant for the first is not for it."""
-        return is_elsewhere(str(self.initial.get("base_url", "")), self.cleaned_data.get("base_url", ""))
+        return is_elsewhere(str(self.initial.get("base_url", "")), self.instance.base_url)
 
     def _clean_address(self, data: dict[str, Any]) -> None:
         """Checked here and not by `clean_base_url`: which addresses are taken depends on the kind of provider."""
@@ -82,7 +103,7 @@ class ProviderForm(forms.ModelForm):
             self.add_error("base_url", str(error))
 
 
-class LimitsForm(forms.ModelForm):
+class LimitsForm(UpToDateForm):
     """A number that is left empty is inherited, and the empty field says from where."""
 
     class Meta:
@@ -161,7 +182,7 @@ class LLMForm(LimitsForm):
         return name
 
 
-class AgentForm(forms.ModelForm):
+class AgentForm(UpToDateForm):
     """The settings of its own are written as YAML, in the keys of everybody's, and stored when they make sense."""
 
     own = OwnField(
@@ -196,7 +217,7 @@ class AgentForm(forms.ModelForm):
 
     def clean(self) -> dict[str, Any] | None:
         data = super().clean()
-        if "own" in self.cleaned_data:
+        if "own" in self.cleaned_data and "own" in self.changed_data:
             self.instance.own_settings = self.cleaned_data["own"]
         return data
 

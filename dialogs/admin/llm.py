@@ -22,13 +22,15 @@ from dialogs.admin.base import CallsAfterSaving, Finding, KeepsDialogs, refresh_
 from dialogs.admin.forms import AgentForm, LimitsForm, LLMForm, ProviderForm
 from dialogs.agents.tools.workspace import folder_of
 from dialogs.compaction.settings.what_if import traced
-from dialogs.context.writes import forget
+from dialogs.compaction.writes.context_settings import note_changes
+from dialogs.context.writes import forget, forget_model
 from dialogs.llms.guard import config_of, guard_of
 from dialogs.llms.reads import configured, levels_today, missing_key
 from dialogs.llms.windows import learned_window
 from dialogs.llms.words import kept_by_agent, kept_by_llm
 from dialogs.llms.writes.providers import set_api_key
 from dialogs.models import LLM, Agent, Dialog, Provider
+from dialogs.transcript.views import person_of
 from health.checks import limit_warnings
 from health.compaction.config import chain_for
 from health.models import HealthReading
@@ -96,6 +98,13 @@ class ProviderAdmin(CallsAfterSaving, KeepsDialogs):
             said = gettext("The stored key was removed, because the address leads to another server. Write it again.")
             messages.warning(request, said)
 
+    def save_related(self, request: HttpRequest, form: ProviderForm, formsets: Any, change: bool) -> None:
+        super().save_related(request, form, formsets, change)
+        is_another = change and (form.leads_elsewhere or "kind" in form.changed_data)
+        for row in (row for formset in formsets for row in formset.forms):
+            if row.instance.pk and (is_another or "model_id" in row.changed_data):
+                replaced(request, row.instance)
+
 
 def _llms(providers: QuerySet[Provider]) -> QuerySet[LLM]:
     return LLM.objects.filter(provider__in=providers, enabled=True).select_related("provider")
@@ -104,6 +113,15 @@ def _llms(providers: QuerySet[Provider]) -> QuerySet[LLM]:
 def forgotten(llm: LLM) -> list[Finding]:
     forget(llm=llm)
     return [Finding(messages.SUCCESS, str(_("What was learned of its window is forgotten.")))]
+
+
+def replaced(request: HttpRequest, llm: LLM) -> None:
+    """Its row names another model, or its server is another one."""
+    known = (llm.limits_read_at, learned_window(llm))
+    forget_model(llm=llm)
+    if any(known):
+        said = gettext("%(model)s: what was read and learned of its window before is forgotten. Read its limits now.")
+        messages.warning(request, said % {"model": llm.slug})
 
 
 @admin.register(LLM)
@@ -203,6 +221,8 @@ class LLMAdmin(CallsAfterSaving, KeepsDialogs):
 
     def save_model(self, request: HttpRequest, obj: LLM, form: ModelForm[LLM], change: bool) -> None:
         super().save_model(request, obj, form, change)
+        if change and not {"provider", "model_id"}.isdisjoint(form.changed_data):
+            replaced(request, obj)
         for odd in limit_warnings(str(obj), configured(obj)):
             messages.warning(request, f"{odd.msg} {odd.hint}")
 
@@ -272,4 +292,19 @@ class AgentAdmin(KeepsDialogs):
     def save_model(self, request: HttpRequest, obj: Agent, form: ModelForm, change: bool) -> None:
         if not change and obj.llm.limit_type.startswith(LOCAL):
             obj.context_budget = True
+        before = Agent.objects.filter(pk=obj.pk).first()
         super().save_model(request, obj, form, change)
+        if before:
+            note_changes(before=before, now=obj, by=person_of(request))
+            self._move_files(request, before, obj)
+
+    def _move_files(self, request: HttpRequest, before: Agent, now: Agent) -> None:
+        """An agent's files go along with its short name, by which its folder is called."""
+        old, new = folder_of(before), folder_of(now)
+        if old == new or not old.is_dir():
+            return
+        try:
+            old.rename(new)
+        except OSError:  # another agent's files are there, or the folder may not be written
+            said = gettext("Its files are still in %(old)s: they could not be moved to %(new)s.")
+            messages.warning(request, said % {"old": old, "new": new})

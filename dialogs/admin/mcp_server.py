@@ -22,6 +22,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from dialogs.admin.base import CallsAfterSaving, Finding, show
+from dialogs.admin.forms import UpToDateForm
 from dialogs.agents.reads import secrets_of
 from dialogs.agents.tools.mcp import LEFT_OUT
 from dialogs.agents.writes import forget_tools, set_secrets
@@ -36,7 +37,7 @@ HEADER = re.compile(r"([A-Za-z0-9!#$%&'*+.^_`|~-]+)\s*=\s*([\x20-\x7e]*)")
 ADDRESS = {"transport", "command", "url", "new_secrets"}
 
 
-class McpServerForm(forms.ModelForm):
+class McpServerForm(UpToDateForm):
     """The stored secrets never come back out: the field is for writing only."""
 
     new_secrets = forms.CharField(
@@ -59,8 +60,8 @@ class McpServerForm(forms.ModelForm):
         """To what the stored secrets were not meant for. Whoever may name a program reads its environment anyway."""
         if "transport" in self.changed_data:
             return True
-        is_address = self.cleaned_data.get("transport") == McpServer.Transport.HTTP
-        return is_address and is_elsewhere(str(self.initial.get("url", "")), self.cleaned_data.get("url", ""))
+        is_address = self.instance.transport == McpServer.Transport.HTTP
+        return is_address and is_elsewhere(str(self.initial.get("url", "")), self.instance.url)
 
     def clean_command(self) -> str:
         command: str = self.cleaned_data["command"].strip()

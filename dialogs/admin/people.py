@@ -16,8 +16,8 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.db.models.constants import LOOKUP_SEP
 from django.http import HttpRequest, HttpResponse
-from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
 
 from dialogs.admin.base import KeepsDialogs
 from dialogs.api.writes.api_keys import revoke_key
@@ -95,9 +95,7 @@ class ApiKeyAdmin(admin.ModelAdmin):
 
     @admin.display(description=_("state"))
     def state(self, row: ApiKey) -> str:
-        if row.revoked_at:
-            return gettext("revoked")
-        return gettext("usable") if row.is_usable else gettext("expired")
+        return str(row.state.label)
 
     @admin.action(description=_("Revoke"), permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:

@@ -24,6 +24,13 @@ from dialogs.models import ApiKey
 # Anthropic's and Azure's clients have headers of their own.
 OTHER_HEADERS = ("x-api-key", "api-key")
 
+# Only who has the secret learns of these.
+REFUSED = {
+    ApiKey.State.REVOKED: errors.revoked_key,
+    ApiKey.State.EXPIRED: errors.expired_key,
+    ApiKey.State.DISABLED: errors.disabled_owner,
+}
+
 
 def secret_in(headers: Mapping[str, str]) -> str:
     """The secret that was sent, or nothing. The mapping ignores case, or has its names in small letters."""
@@ -40,13 +47,8 @@ def authenticate(secret: str) -> ApiKey:
     key = key_with(secret)
     if key is None:
         raise errors.unknown_key()
-    # Only who has the secret learns of these.
-    if key.revoked_at:
-        raise errors.revoked_key()
-    if not key.is_usable:
-        raise errors.expired_key()
-    if not key.owner.is_active:
-        raise errors.disabled_owner()
+    if refused := REFUSED.get(key.state):
+        raise refused()
     touch(key)
     return key
 

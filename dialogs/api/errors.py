@@ -91,6 +91,12 @@ def model_not_found(model: str) -> ApiError:
     return ApiError(404, message, type=INVALID, code="model_not_found", param="model")
 
 
+def erased() -> ApiError:
+    """No failure of ours: a client that tries those again by itself would bring back what a person erased."""
+    message = "Somebody erased this conversation in Dominds while it was answered. Sent again, it begins anew."
+    return ApiError(404, message, type=INVALID, code="conversation_erased", param="messages")
+
+
 def not_found(path: str) -> ApiError:
     return ApiError(404, f"There is nothing at {path}.", type=INVALID, code="not_found")
 

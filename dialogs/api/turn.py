@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db import transaction
 
 from dialogs.api.canonical import answer_said, following
-from dialogs.api.errors import ApiError, internal
+from dialogs.api.errors import ApiError, erased, internal
 from dialogs.api.foresight import Foreseen
 from dialogs.api.listening import Listener
 from dialogs.api.reads.clients import Outcome, outcome_of, outcome_with
@@ -27,7 +27,7 @@ from dialogs.driver.guarding import Looked
 from dialogs.driver.run import Known, begun, drive_for, read
 from dialogs.driver.streaming import Call
 from dialogs.llms.windows import must_be_asked, refusal
-from dialogs.models import ApiKey, Generation
+from dialogs.models import ApiKey, Dialog, Generation
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.1
@@ -63,18 +63,26 @@ class ClientTurn:
     async def _run(self) -> None:
         try:
             with own_threads():
-                await self._drive()
+                await self._end()
+        finally:
+            await self.listener.drop_head_start()
+            self.listener.end()
+
+    async def _end(self) -> None:
+        """Drive it to its outcome, or to its problem."""
+        try:
+            await self._drive()
         except ApiError as error:
             self.problem = error
         except CompactingElsewhere:
             # The client has left, and nothing of its request was stored.
             self.problem = internal()
         except Exception:
+            if self.dialog_id and not await in_db(Dialog.objects.filter(pk=self.dialog_id).exists)():
+                self.problem = erased()
+                return
             logger.exception("A client's turn failed")
             self.problem = internal()
-        finally:
-            await self.listener.drop_head_start()
-            self.listener.end()
 
     async def _drive(self) -> None:
         if self.foreseen:

@@ -19,7 +19,7 @@ from dialogs.llms.guard import bounds_of, is_window_as_loaded, kind_of
 from dialogs.llms.reads import configured
 from dialogs.llms.writes.providers import small_window_ceiling
 from dialogs.models import LLM, Generation, LlmBounds
-from dialogs.models.llm import WindowSource
+from dialogs.models.llm import ToolCalling, WindowSource
 from dialogs.transcript.writes.dialog_row import lock, save
 from dialogs.turns.writes.events import Code, log
 from dominds.prepared import prepared
@@ -184,6 +184,21 @@ def forget(*, llm: LLM, by: User | None = None) -> None:
     if by is not None:
         said = _("Made what was learned of its window forgotten.")
         LogEntry.objects.log_actions(by.pk, [llm], CHANGE, change_message=said, single_object=True)
+
+
+@transaction.atomic
+def forget_model(*, llm: LLM) -> None:
+    """Another model answers in its place, or another server: nothing holds that was read or learned of the one before.
+    What a person or a file says of it stays."""
+    forget(llm=llm)
+    LlmCalibration.objects.filter(llm=llm).delete()
+    if llm.context_length_source == WindowSource.SERVER:
+        _set_window(llm, None, "")
+    llm.detected_context_length = llm.limits_read_at = None
+    llm.prefill = ""
+    if llm.tool_calling == ToolCalling.REFUSED:
+        llm.tool_calling = ToolCalling.AUTO
+    llm.save(update_fields=["detected_context_length", "limits_read_at", "prefill", "tool_calling"])
 
 
 def _locked(llm: LLM) -> LlmBounds:

@@ -25,6 +25,14 @@ class ApiKey(models.Model):
         CONTENT = "content", _("as text of the answer")
         OFF = "off", _("not at all")
 
+    class State(models.TextChoices):
+        """Whether it is let in."""
+
+        USABLE = "usable", _("usable")
+        REVOKED = "revoked", _("revoked")
+        EXPIRED = "expired", _("expired")
+        DISABLED = "disabled", _("account disabled")
+
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_keys")
     name = models.CharField(_("name"), max_length=120)
     # The first characters of the secret, by which a person recognises it.
@@ -67,6 +75,12 @@ class ApiKey(models.Model):
     @property
     def is_usable(self) -> bool:
         return self.revoked_at is None and (self.expires_at is None or self.expires_at > timezone.now())
+
+    @property
+    def state(self) -> State:
+        if not self.is_usable:
+            return self.State.REVOKED if self.revoked_at else self.State.EXPIRED
+        return self.State.USABLE if self.owner.is_active else self.State.DISABLED
 
 
 class CompactionDisplay(models.Model):

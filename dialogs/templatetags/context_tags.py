@@ -21,7 +21,6 @@ from dialogs.llms.guard import is_off
 from dialogs.models import Dialog
 from dialogs.templatetags.dialog_tags import tokens
 from dialogs.transcript.reads.courses import handover_of
-from dialogs.transcript.reads.tool_calls import offers_notes
 from health.compaction.reading.ledger import Presence
 from health.critic.replay import COHERENCE_DROP
 from health.models import ContextEvent
@@ -121,12 +120,6 @@ register.filter("strategy_label", strategy_label)
 register.filter("in_words", in_words)
 register.filter("is_off", is_off)
 register.filter("handover", handover_of)
-
-
-@register.filter
-def may_write_notes(dialog: Dialog) -> bool:
-    """Is its agent shown the tools that write reminders?"""
-    return offers_notes(dialog)
 
 
 @register.filter

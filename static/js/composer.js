@@ -3,6 +3,7 @@
 const form = document.getElementById("composer");
 const text = document.getElementById("composer-text");
 const problem = document.getElementById("composer-error");
+const sending = document.getElementById("sending");
 const draft = `draft-${form.closest("[data-dialog]").dataset.dialog}`;
 
 function complain(words) {
@@ -19,9 +20,13 @@ function grow() {
 if (!text.value) text.value = sessionStorage.getItem(draft) ?? "";
 grow();
 
-text.addEventListener("input", () => {
+function keep() {
   // A megabyte may not fit into the browser's storage; it is still in the field.
   try { sessionStorage.setItem(draft, text.value); } catch { sessionStorage.removeItem(draft); }
+}
+
+text.addEventListener("input", () => {
+  keep();
   complain("");
   grow();
 });
@@ -46,15 +51,21 @@ function another() {
 }
 
 let sent = "";
-form.addEventListener("htmx:beforeRequest", () => { sent = text.value; });
+let slow = 0;
+form.addEventListener("htmx:beforeRequest", () => {
+  sent = text.value;
+  slow = setTimeout(() => { sending.textContent = sending.dataset.words; }, 1000);
+});
 
 form.addEventListener("htmx:afterRequest", (event) => {
   const { successful, xhr } = event.detail;
+  clearTimeout(slow);
+  sending.textContent = "";
   if (successful && xhr.status === 204) {
     form.elements.sending.value = another();
     // Typed on while it was being sent: that stays.
     text.value = text.value.startsWith(sent) ? text.value.slice(sent.length) : text.value;
-    sessionStorage.removeItem(draft);
+    keep();
     complain("");
     grow();
   } else if ([413, 422].includes(xhr.status)) complain(xhr.responseText);

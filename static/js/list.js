@@ -26,6 +26,18 @@ document.addEventListener("htmx:wsBeforeMessage", () => { focused = document.act
 document.addEventListener("htmx:wsAfterMessage", () => {
   if (focused && document.activeElement === document.body) document.getElementById(focused)?.focus();
 });
+
+// An action in a row replaces the list: its row keeps the focus, or the one that takes its place.
+let row = "";
+let place = -1;
+document.addEventListener("htmx:beforeSwap", () => {
+  row = document.activeElement?.closest(".dialogs .row")?.id;
+  place = [...document.querySelectorAll(".dialogs .row")].findIndex(({ id }) => id === row);
+});
+document.addEventListener("htmx:afterSettle", () => {
+  if (place < 0 || document.activeElement !== document.body) return;
+  (document.querySelector(`#${row} .row-title`) ?? rows()[place] ?? rows().at(-1))?.focus();
+});
 document.addEventListener("htmx:wsClose", (event) => {
   const { event: { code }, socketWrapper } = event.detail;
   // Signed out: the page itself says so.

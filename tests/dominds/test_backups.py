@@ -113,6 +113,24 @@ def test_a_backup_that_cannot_be_written_is_one_line(data_dir: Path) -> None:
         call_command("backup", str(data_dir / "secret_key" / "backup.tar.gz"))
 
 
+def test_a_full_disk_is_one_line_too(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = data_dir / "full"
+    monkeypatch.setattr(backups, "dump_database", lambda target: fill(target))
+
+    with pytest.raises(CommandError, match=r"backup\.tar\.gz cannot be written: .* full\.$"):
+        call_command("backup", str(full / "backup.tar.gz"))
+
+    assert not list(full.iterdir())
+
+
+def fill(target: Path) -> None:
+    """As SQLite where the disk is full."""
+    with contextlib.closing(sqlite3.connect(target)) as database:
+        database.execute("PRAGMA max_page_count = 1")
+        database.execute("CREATE TABLE t (x)")
+        database.execute("INSERT INTO t VALUES (zeroblob(1000000))")
+
+
 def test_nothing_is_restored_to_a_database_that_is_used_from_another_folder(archive: Path) -> None:
     User.objects.create_user("bob")
 
@@ -226,6 +244,19 @@ def test_a_damaged_database_changes_nothing(archive: Path, content: bytes) -> No
 
     with pytest.raises(CommandError, match="Nothing was changed"):
         call_command("restore", str(changed(archive, "database", content)), "--yes")
+
+    assert people() == ["alice", "bob"]
+
+
+def test_an_archive_that_is_cut_off_or_damaged_changes_nothing(archive: Path) -> None:
+    User.objects.create_user("bob")
+    whole = archive.read_bytes()
+    middle = len(whole) // 2
+
+    for broken in (whole[:middle], whole[:-100], whole[:middle] + bytes(100) + whole[middle + 100 :]):
+        archive.write_bytes(broken)
+        with pytest.raises(CommandError, match=r"is not a backup|cannot be read|is damaged|pg_restore failed"):
+            call_command("restore", str(archive), "--yes")
 
     assert people() == ["alice", "bob"]
 

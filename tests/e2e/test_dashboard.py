@@ -57,6 +57,7 @@ def test_it_follows_what_happens_is_filtered_and_walked_by_arrows_and_begins_a_d
 ) -> None:
     follow_an_answer_with_a_menu_open(home, stack)
     filter_what_still_follows(home, stack)
+    rename_by_keyboard(home)
     walk_by_arrows(home)
 
     with home.expect_websocket():
@@ -96,6 +97,14 @@ def filter_what_still_follows(page: Page, stack: Stack) -> None:
     page.get_by_role("link", name="Show all again").click()
     expect(page.locator(".row")).to_have_count(2)
     page.wait_for_load_state()
+
+
+def rename_by_keyboard(page: Page) -> None:
+    page.get_by_label("Actions for With Gardener").press("Enter")
+    row(page, "With Gardener").get_by_text("Rename").press("Enter")
+    expect(page.get_by_label("Name of the dialog")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(row(page, "With Gardener").locator(".row-title")).to_be_focused()
 
 
 def walk_by_arrows(page: Page) -> None:

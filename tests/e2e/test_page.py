@@ -150,6 +150,7 @@ def test_the_composer_breaks_lines_keeps_its_draft_and_sends_one_message_though_
     keep_lines_through_a_reload(chat)
     assert faults == []
     send_again_what_was_lost(chat)
+    type_on_while_it_is_sent(chat)
     # To the browser's console a lost answer is an error.
     faults.clear()
 
@@ -180,7 +181,7 @@ def send_again_what_was_lost(page: Page) -> None:
     page.route("**/send/", lose, times=1)
     composer(page).fill("Are you there?")
     composer(page).press("Enter")
-    expect(page.locator("#composer-error")).to_contain_text("could not be sent")
+    expect(page.locator("#composer-error")).to_contain_text("may not have arrived")
 
     composer(page).press("Enter")
     expect(composer(page)).to_have_value("")
@@ -188,6 +189,26 @@ def send_again_what_was_lost(page: Page) -> None:
     expect(page.locator(".message-row.user")).to_have_count(1)
     send(page, "Are you there?")
     expect(page.locator(".message-row.user")).to_have_count(2, timeout=30_000)
+
+
+def type_on_while_it_is_sent(page: Page) -> None:
+    """Over a slow line, which the page tells; and what was typed on is there after a reload."""
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/send/", hold, times=1)
+    composer(page).fill("Sent.")
+    composer(page).press("Enter")
+    composer(page).press_sequentially(" Not yet.")
+    expect(page.locator("#sending")).to_have_text("Sending…")
+
+    held.pop().continue_()
+    expect(composer(page)).to_have_value(" Not yet.")
+    expect(page.locator("#sending")).to_be_empty()
+    page.reload()
+    expect(composer(page)).to_have_value(" Not yet.")
 
 
 def test_a_turn_goes_on_though_its_page_is_reloaded_and_closed_and_what_is_typed_meanwhile_waits(

@@ -211,6 +211,7 @@ def test_parts_null_and_odd_characters_pass_through() -> None:
         user("\0 null and \ud800 surrogate"),
         user(""),
         user([]),
+        user([{"type": ["text"]}]),
     ]
 
     outcome = sound([SYSTEM, FIRST, *odd, LAST], limit_tokens=2000)

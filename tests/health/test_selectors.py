@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from dialogs.models import Dialog, Generation
+from dialogs.transcript.reads.dialogs import newest_reading
 from dialogs.turns.writes.messages import post_message
 from health.models import HealthReading
 from health.monitor.levels import Configured, Usage, UsageUnavailable
@@ -39,7 +41,9 @@ def measured(dialog: Dialog, prompt_tokens: int | None, *, cached: int | None = 
 
 
 def shown(dialog: Dialog, configured: Configured = WINDOW) -> Meter:
-    return meter(dialog.pk, configured=configured, window_source="server", llm_name=dialog.llm.slug)
+    newest: Any = newest_reading.first(dialog.pk)
+    failed = newest is not None and newest.failed
+    return meter(newest, failed=failed, configured=configured, window_source="server", llm_name=dialog.llm.slug)
 
 
 def test_before_the_first_answer_the_meter_is_unknown_and_shows_the_ceilings(dialog: Dialog) -> None:

@@ -19,7 +19,7 @@ from dialogs.turns.state import MAX_RESTARTS
 from dominds.prepared import prepared
 from health.compaction.terms.reasons import Why, from_json
 from health.models import CompactionRun
-from health.models.claims import is_over
+from health.models.claims import AHEAD, is_over
 
 Status = CompactionRun.Status
 Trigger = CompactionRun.Trigger
@@ -32,6 +32,8 @@ FILLED = "context_filled"
 OVERFLOWS = ("context_compaction_failed", "compaction_off", "context_overflow", "context_filled")
 # What must stay is more than the room: a compaction would find the same again.
 NOTHING_TO_FREE = ("cannot_free_more", "p1_alone", "words_alone")
+# A request of the guard's waits for who edits this long; each change begins it anew.
+EDITING = timedelta(minutes=5)
 
 
 def open_run(dialog_id: UUID) -> CompactionRun | None:
@@ -174,8 +176,15 @@ def neglected_runs() -> list[int]:
 
 def overdue_drafts() -> list[CompactionRun]:
     """Previews whose time to review has run out: they apply themselves."""
-    late = CompactionRun.objects.filter(status=Status.DRAFT, draft_until__lt=timezone.now())
-    return list(late.select_related("dialog"))
+    drafts = CompactionRun.objects.filter(status=Status.DRAFT, draft_until__isnull=False).select_related("dialog")
+    return [run for run in drafts if is_overdue(run)]
+
+
+def is_overdue(run: CompactionRun) -> bool:
+    if run.draft_until is None:
+        return False
+    # One that lasts longer than any does is from before the clock went back.
+    return not timezone.now() < run.draft_until <= timezone.now() + EDITING + AHEAD
 
 
 def can_be_reported(failed: Generation) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import F
 from django.utils.translation import gettext as _
 
 from dialogs.common.errors import DialogError
@@ -66,6 +67,21 @@ def save_settings(
         for key, before, after in changed
     )
     return SettingsChange.objects.bulk_create(rows)
+
+
+@transaction.atomic
+def note_changes(*, before: Agent, now: Agent, by: User | None) -> None:
+    """An agent was saved on a page of its own: who has everybody's settings open, where the same stands, is behind."""
+    values = [(name, getattr(before, name), getattr(now, name)) for name in ("own_settings", "when_full")]
+    rows = [
+        SettingsChange(changed_by=by, key=f"agents.{now.slug}.{name}"[:MOST_KEY_CHARS], before=was, after=then)
+        for name, was, then in values
+        if was != then
+    ]
+    if rows:
+        ContextSettings.objects.get_or_create(pk=ONLY)
+        ContextSettings.objects.filter(pk=ONLY).update(version=F("version") + 1)
+        SettingsChange.objects.bulk_create(rows)
 
 
 def changes(before: ContextConfig, after: ContextConfig) -> Iterator[tuple[str, str, str]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -18,7 +17,14 @@ from django.utils.translation import gettext as _
 
 from dialogs.common.broadcast import compaction_on_commit
 from dialogs.common.errors import DialogBusy, DialogError, InvalidMessage
-from dialogs.compaction.reads.compaction import BY_ITSELF, OVERFLOWS, can_be_reported, overdue_drafts
+from dialogs.compaction.reads.compaction import (
+    BY_ITSELF,
+    EDITING,
+    OVERFLOWS,
+    can_be_reported,
+    is_overdue,
+    overdue_drafts,
+)
 from dialogs.compaction.reads.compaction_card import display_of
 from dialogs.compaction.writes.compaction import REVIEW_SECONDS, NothingToCompact, cancel_run, queue_run
 from dialogs.compaction.writes.view_changes import apply_draft, draft_of
@@ -224,8 +230,6 @@ def report_and_continue(*, dialog: Dialog, by: User) -> CompactionRun:
 
 
 Status = CompactionRun.Status
-# A request of the guard's waits for who edits this long; each change begins it anew.
-EDITING = timedelta(minutes=5)
 
 
 @transaction.atomic
@@ -267,7 +271,7 @@ def apply_overdue_drafts() -> None:
 
 
 def apply_if_overdue(run: CompactionRun) -> None:
-    if run.draft_until is None or run.draft_until > timezone.now():
+    if not is_overdue(run):
         return
     try:
         apply_draft(dialog=run.dialog, run_id=run.pk, by=None)

@@ -71,10 +71,9 @@ class Command(BaseCommand):
         keys = keys_of(_user(options["user"])) if options["user"] else ApiKey.objects.all()
         self.stdout.write(COLUMNS.format("id", "key", "owner", "scope", "state", "expires", "last used", "name"))
         for key in keys.select_related("owner"):
-            state = "revoked" if key.revoked_at else "usable" if key.is_usable else "expired"
             until, used = (f"{moment:%Y-%m-%d}" if moment else "never" for moment in (key.expires_at, key.last_used_at))
             prefix, owner = f"{key.prefix}…", key.owner.get_username()
-            self.stdout.write(COLUMNS.format(key.pk, prefix, owner, key.scope, state, until, used, key.name))
+            self.stdout.write(COLUMNS.format(key.pk, prefix, owner, key.scope, key.state, until, used, key.name))
 
     def _revoke(self, options: dict[str, Any]) -> None:
         key = _key(options["key"])

@@ -14,10 +14,11 @@ from dialogs.context.reads.task_snapshot import task_snapshot
 from dialogs.llms.reads import missing_key
 from dialogs.models import LLM, ApiKey, ClientConversation, Dialog, Generation, Reminder
 from dialogs.pages.reads.rows import AttemptRow
-from dialogs.pages.reads.transcript import SHOWN_ROWS, transcript
+from dialogs.pages.reads.transcript import SHOWN_ROWS, transcript, what_it_has
 from dialogs.sample.reads import tour_of
 from dialogs.transcript.reads.autonomous import rest_reason, run_status
 from dialogs.transcript.reads.dialogs import dialog_meter
+from dialogs.transcript.reads.tool_calls import offers_notes
 from dialogs.turns.reads.events import has_open_task
 from dialogs.turns.reads.loops import is_fresh_start_offered, loop_notice
 from dialogs.turns.reads.remediation import remediation_status
@@ -31,36 +32,42 @@ def dialog_parts(dialog: Dialog, *, limit: int | None = SHOWN_ROWS) -> dict[str,
 
     Nothing is asked of an agent whose dialog a client drives: neither does it rest.
     """
-    shown = transcript(dialog, limit=limit)
+    has = what_it_has(dialog)
+    shown, driven = transcript(dialog, limit=limit, has=has), driven_by(dialog)
+    takes_notes = (driven is None or driven.has_notebook) and offers_notes(dialog)
     return {
         "dialog": dialog,
-        "driven": driven_by(dialog),
+        "driven": driven,
         "transcript": shown,
         "can_report": any(isinstance(row, AttemptRow) and row.can_report for row in shown.rows),
-        "fresh_start_offered": is_fresh_start_offered(dialog),
-        "loop": loop_notice(dialog),
-        "cleanup_open": has_open_task(dialog),
+        "fresh_start_offered": has.events and is_fresh_start_offered(dialog),
+        "loop": loop_notice(dialog) if has.events else None,
+        "cleanup_open": has.tasks and has_open_task(dialog),
         "status": turn_status(dialog),
-        "run": run_status(dialog),
-        "reminders": kept_reminders(dialog.pk),
-        "removed_reminders": removed_reminders(dialog.pk),
+        "run": run_status(dialog) if has.autonomous else None,
+        "takes_notes": takes_notes,
+        "reminders": kept_reminders(dialog.pk) if has.reminders else [],
+        "removed_reminders": removed_reminders(dialog.pk) if has.reminders else [],
         "rests": "" if dialog.is_client_driven else rest_reason(dialog),
         "meter": dialog_meter(dialog),
-        "remediation": None if dialog.is_client_driven else remediation_status(dialog),
+        "remediation": None
+        if dialog.is_client_driven
+        else remediation_status(dialog, takes_notes=takes_notes, was_asked=has.prompts),
         "task": task_snapshot(dialog),
         "history": history(dialog.pk),
-        "card": compaction_card(dialog),
+        "card": compaction_card(dialog) if has.runs else None,
         "tour": tour_of(dialog),
     }
 
 
 def choosable_llms() -> list[LLM]:
     """LLMs that a dialog may change to: enabled, of an enabled provider whose key is not missing."""
-    return [
-        llm
-        for llm in LLM.objects.filter(enabled=True, provider__enabled=True).select_related("provider")
-        if not missing_key(llm.provider)
-    ]
+    return [llm for llm in _enabled_llms() if not missing_key(llm.provider)]
+
+
+@prepared()
+def _enabled_llms() -> QuerySet[LLM]:
+    return LLM.objects.filter(enabled=True, provider__enabled=True).select_related("provider")
 
 
 # --- The reminders of a dialog, as its agent sees them and as a person may bring them back ---

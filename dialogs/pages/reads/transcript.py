@@ -5,17 +5,28 @@ them. A row is a message with all that is shown of it, or what stands between me
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from django.db.models import BigIntegerField, Q, QuerySet, UUIDField
+from django.db.models import BigIntegerField, Exists, OuterRef, Q, QuerySet, UUIDField
 
 from dialogs.compaction.reads.compaction_rows import compaction_rows
 from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import guard_of
-from dialogs.models import Course, Dialog, Generation, Message, MessageMark, Question, QueuedMessage
+from dialogs.models import (
+    AutonomousRun,
+    Course,
+    Dialog,
+    Generation,
+    Message,
+    MessageMark,
+    Question,
+    QueuedMessage,
+    RemediationPrompt,
+    Reminder,
+)
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.pages.reads.rows import AttemptRow, LiveRow, MessageRow, QueuedRow, Row, Visibility, hidden_or_shortened
 from dialogs.transcript.attachments import Attachment, attachments_of
@@ -31,6 +42,7 @@ from dialogs.transcript.reads.courses import (
 )
 from dialogs.turns.reads.call_rows import CallRow, call_rows
 from dominds.prepared import Many, prepared
+from health.models import CleanupTask, CompactionRun, ContextEvent
 
 SHOWN_ROWS = 100
 COURSE_PAGE_ROWS = 50
@@ -62,16 +74,42 @@ class Transcript:
         return next((question for question in asked if question.status == Question.Status.PENDING), None)
 
 
-def transcript(dialog: Dialog, *, limit: int | None = SHOWN_ROWS) -> Transcript:
+class Has(NamedTuple):
+    """Of what a dialog has any at all: most have little of it, and to look for each would take a statement."""
+
+    queued: bool = True
+    runs: bool = True
+    events: bool = True
+    tasks: bool = True
+    autonomous: bool = True
+    reminders: bool = True
+    prompts: bool = True
+
+
+EVERYTHING = Has()
+KINDS = (QueuedMessage, CompactionRun, ContextEvent, CleanupTask, AutonomousRun, Reminder, RemediationPrompt)
+
+
+def what_it_has(dialog: Dialog) -> Has:
+    return next((Has(*found) for found in _found_of(dialog.pk)), EVERYTHING)
+
+
+@prepared(UUIDField())
+def _found_of(dialog_id: Any) -> QuerySet[Dialog, Any]:
+    found = (Exists(kind._default_manager.filter(dialog=OuterRef("pk"))) for kind in KINDS)
+    return Dialog.objects.filter(pk=dialog_id).order_by().values_list(*found)
+
+
+def transcript(dialog: Dialog, *, limit: int | None = SHOWN_ROWS, has: Has = EVERYTHING) -> Transcript:
     leaf = dialog.current_leaf
     course = current_course(dialog)
     path = stretch(course_id=leaf.course_id, last_id=leaf.pk) if leaf else Stretch()
     shown = path.last(limit)
-    queued = [QueuedRow(queued=queued) for queued in _queued(dialog.pk)]
+    queued = [QueuedRow(queued=queued) for queued in (_queued(dialog.pk) if has.queued else ())]
     before = earlier_ids(dialog)
     listed = before[-SHOWN_COURSES:] if limit else before
     return Transcript(
-        rows=(*rows_of(dialog, course, path, shown, is_current=True), *queued),
+        rows=(*rows_of(dialog, course, path, shown, is_current=True, has_runs=has.runs), *queued),
         hidden=len(path.said) - len(shown.said),
         version=dialog.version,
         course=course,
@@ -107,17 +145,21 @@ class Ends:
     continued: frozenset[int | None] = frozenset()
 
 
-def rows_of(dialog: Dialog, course: Course | None, path: Stretch, shown: Stretch, *, is_current: bool) -> Iterator[Row]:
+def rows_of(
+    dialog: Dialog, course: Course | None, path: Stretch, shown: Stretch, *, is_current: bool, has_runs: bool = True
+) -> Iterator[Row]:
     """`shown` is the part of the course's `path` that is asked for.
 
     The message that asks to go on with a cut answer is none that a person sees: what is below it is below the answer.
     """
     messages = {message.pk: message for message in _said(shown.said)}
-    made_by = {generation.message_id: generation for generation in _answers(shown.said)}
+    made = _generations(shown.ids)
+    made_by: dict[int | None, Generation] = {one.message_id: one for one in made if one.message_id in messages}
     ends = _ends(dialog, [messages[pk] for pk in shown.said], made_by) if is_current else Ends()
-    below = _tries(shown.ids, ends, messages)
+    ids = frozenset(shown.ids)
+    below = _tries((one for one in made if one.prompt_leaf_id in ids), ends, messages)
     lineage = lineage_of(course, frozenset(path.ids))
-    for row in compaction_rows(course, shown.ids, lineage if is_current else None):
+    for row in compaction_rows(course, shown.ids if has_runs else (), lineage if is_current else None):
         below[row.run.leaf_id].append((row.run.queued_at, row))
     make = _Making(
         messages=messages,
@@ -142,8 +184,10 @@ def _said(ids: Any) -> QuerySet[Message]:
 
 
 @prepared(Many(BigIntegerField()))
-def _answers(ids: Any) -> QuerySet[Generation]:
-    return Generation.objects.select_related("reading").filter(message_id__in=ids).defer("usage_raw").order_by()
+def _generations(ids: Any) -> QuerySet[Generation]:
+    """Those that made these messages, and those that were tried after them; the newest first."""
+    which = Q(message_id__in=ids) | Q(prompt_leaf_id__in=ids)
+    return Generation.objects.select_related("reading").filter(which).defer("usage_raw").order_by("-id")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,14 +285,15 @@ def _versions_in(dialog_id: Any, which: Q) -> QuerySet[Message, Any]:
     return Message.objects.filter(which, dialog=dialog_id).order_by("seq").values_list("pk", "parent_id")
 
 
-def _tries(shown: tuple[int, ...], ends: Ends, messages: Messages) -> Below:
-    """The tries that follow each message and became none, and the answer that is being made.
+def _tries(made: Iterable[Generation], ends: Ends, messages: Messages) -> Below:
+    """Of generations, the newest first: the tries that follow each message and became none, and the answer that is
+    being made.
 
     A try without text is shown only while it is the newest: later ones, and one to come, explain it away.
     """
     rows: Below = defaultdict(list)
     newest: set[int] = set()
-    for generation in _tries_below(shown):
+    for generation in made:
         leaf = generation.prompt_leaf_id
         is_newest = leaf not in newest
         another_comes = generation.retry_at is not None and leaf == ends.due_after
@@ -262,13 +307,6 @@ def _tries(shown: tuple[int, ...], ends: Ends, messages: Messages) -> Below:
         if row:
             rows[leaf].append((generation.started_at, row))
     return rows
-
-
-@prepared(Many(BigIntegerField()))
-def _tries_below(ids: Any) -> QuerySet[Generation]:
-    return (
-        Generation.objects.select_related("reading").filter(prompt_leaf_id__in=ids).defer("usage_raw").order_by("-id")
-    )
 
 
 def _is_continuation(message: Message | None) -> bool:

@@ -103,7 +103,7 @@ def _places(course_id: Any) -> QuerySet[Message, Any]:
 
 def earlier_ids(dialog: Dialog) -> list[tuple[int, int]]:
     """The earlier courses of the branch, oldest first: each with its last message there."""
-    if dialog.current_leaf is None:
+    if dialog.current_leaf is None or not has_earlier_courses(dialog):
         return []
     came_from = {opened: (course_id, parent_id) for opened, course_id, parent_id in _openings(dialog.pk)}
     found: list[tuple[int, int]] = []

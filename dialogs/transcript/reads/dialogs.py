@@ -7,7 +7,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from django.contrib.auth.models import AnonymousUser, User
-from django.db.models import BigIntegerField, DateTimeField, Exists, F, OuterRef, Q, QuerySet, Subquery, UUIDField
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery, UUIDField
 from django.db.models.functions import Coalesce, JSONObject
 
 from dialogs.llms.reads import configured
@@ -16,7 +16,7 @@ from dialogs.transcript.reads.path import stands_behind
 from dialogs.transcript.search import query_words
 from dominds.prepared import prepared
 from health.models import HealthReading
-from health.selectors import Meter, meter, meter_of, readings_in
+from health.selectors import LARGE, Meter, meter, meter_of, readings_in
 
 Shelf = Literal["active", "clients", "archived", "trash"]
 SHELVES: dict[Shelf, Q] = {
@@ -74,27 +74,25 @@ def on_shelf(owner_id: Any, shelf: Shelf) -> QuerySet[Dialog]:
 
 
 def dialog_meter(dialog: Dialog) -> Meter:
+    newest: Any = newest_reading.first(dialog.pk)
     return meter(
-        dialog.pk,
+        newest,
         configured=configured(dialog.llm),
         window_source=dialog.llm.context_length_source,
         llm_name=dialog.llm.slug,
-        left=_left(dialog),
+        left=_left(newest, dialog.current_leaf) if newest and dialog.current_leaf else "",
+        failed=newest is not None and newest.failed,
     )
 
 
-def _left(dialog: Dialog) -> str:
+def _left(newest: Any, leaf: Message) -> str:
     """Why the newest reading is of another context than that of the next request; empty where it is of the same."""
-    read, leaf = _newest_read.first(dialog.pk), dialog.current_leaf
-    if read is None or leaf is None or read.prompt_leaf is None:
-        return ""
+    read: Generation = newest.generation
     if leaf.course_id != read.course_id:
         return "new_course" if leaf.course.number > read.prompt_leaf.course.number else "other_branch"
     if not stands_behind(read.prompt_leaf, leaf):
         return "other_branch"
-    since = read.finished_at or read.started_at
-    changes = _changes(read.course_id, since)
-    return _left_by_change(changes[0][0], *changes[-1][1:]) if changes else ""
+    return _left_by_change(newest.before, newest.after, newest.why) if newest.why else ""
 
 
 def _left_by_change(before: int | None, after: int | None, why: str) -> str:
@@ -106,29 +104,35 @@ def _left_by_change(before: int | None, after: int | None, why: str) -> str:
 
 
 @prepared(UUIDField())
-def _newest_read(dialog_id: Any) -> QuerySet[Generation]:
-    measured = Generation.objects.filter(dialog=dialog_id, reading__isnull=False)
-    return measured.select_related("prompt_leaf__course").order_by("-id")[:1]
+def newest_reading(dialog_id: Any) -> QuerySet[HealthReading]:
+    """With how its course's view was changed since, and whether an answer has `failed` since."""
+    later = Generation.objects.filter(dialog=dialog_id, pk__gt=OuterRef("pk"), finished_at__isnull=False)
+    ended_badly = later.filter(status__in=(Generation.Status.FAILED, Generation.Status.INTERRUPTED))
+    joined = ("generation__course", "generation__prompt_leaf__course")
+    large = (*LARGE, "generation__prompt_leaf__content", "generation__prompt_leaf__parts")
+    found = HealthReading.objects.filter(generation__dialog=dialog_id).select_related(*joined).defer(*large)
+    return found.annotate(failed=Exists(ended_badly), **_changed_since()).order_by("-pk")[:1]
 
 
-@prepared(BigIntegerField(), DateTimeField())
-def _changes(course_id: Any, since: Any) -> QuerySet[ViewChange, Any]:
-    changed = ViewChange.objects.filter(course_id=course_id, changed_at__gt=since)
-    return changed.order_by("pk").values_list("before", "after", "why")
-
-
-# --- Many dialogs at once: their newest readings come with them, and no query for each ---
 # Of the changes of a view since: what held before the first, and what the last one made hold.
 CHANGED = {"before": "pk", "after": "-pk", "why": "-pk"}
 
 
-def with_newest(found: QuerySet[Dialog]) -> QuerySet[Dialog]:
-    """Each with `newest`, of its newest reading: its key, its level, and what tells whether it is of this context."""
+def _changed_since() -> dict[str, Subquery]:
+    """Beside a reading."""
     since = Coalesce(OuterRef("generation__finished_at"), OuterRef("generation__started_at"))
     changed = ViewChange.objects.filter(course=OuterRef("generation__course"), changed_at__gt=since)
+    return {name: Subquery(changed.order_by(by).values(name)[:1]) for name, by in CHANGED.items()}
+
+
+# --- Many dialogs at once: their newest readings come with them, and no query for each ---
+
+
+def with_newest(found: QuerySet[Dialog]) -> QuerySet[Dialog]:
+    """Each with `newest`, of its newest reading: its key, its level, and what tells whether it is of this context."""
     readings = HealthReading.objects.filter(generation__dialog=OuterRef("pk")).order_by("-pk")
-    views = {name: Subquery(changed.order_by(by).values(name)[:1]) for name, by in CHANGED.items()}
-    told = JSONObject(pk="pk", level="level", llm="generation__llm_name", course="generation__course_id", **views)
+    columns = {"pk": "pk", "level": "level", "llm": "generation__llm_name", "course": "generation__course_id"}
+    told = JSONObject(**columns, **_changed_since())
     newest = Subquery(readings.values(told=told)[:1])
     return found.annotate(newest=newest, leaf_course=F("current_leaf__course"))
 

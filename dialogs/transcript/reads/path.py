@@ -126,7 +126,9 @@ def is_behind(run: CompactionRun, leaf: Message) -> bool:
 
 
 def stands_behind(message: Message, leaf: Message) -> bool:
-    """Is this message on the leaf's branch? Reads what was said after it, on any branch."""
+    """Is this message on the leaf's branch? Reads what was said after it, on any branch, unless the leaf answers it."""
+    if message.pk in (leaf.pk, leaf.parent_id):
+        return True
     parents = dict(_parents_after(leaf.dialog_id, message.seq))
     at: int | None = leaf.pk
     while at is not None and at in parents:

@@ -56,8 +56,8 @@ class RemediationStatus:
         return self.level in (Level.CAUTION, Level.CRITICAL)
 
 
-def remediation_status(dialog: Dialog) -> RemediationStatus | None:
-    """None where the dialog has no course, which no service leaves behind."""
+def remediation_status(dialog: Dialog, *, takes_notes: bool, was_asked: bool = True) -> RemediationStatus | None:
+    """None where the dialog has no course, which no service leaves behind. `takes_notes`: `offers_notes` of it."""
     course = current_course(dialog)
     if course is None:
         return None
@@ -71,14 +71,14 @@ def remediation_status(dialog: Dialog) -> RemediationStatus | None:
         next_prompt_in=generations_to_next_prompt(state, cadence=cadence),
         remaining=course.countdown_turns if state.level is Level.CRITICAL else None,
         paused_by=dialog.paused_by,
-        spared=spared(dialog),
-        no_tools=not offers_notes(dialog),
-        **_compliance(course),
+        spared=spared(dialog, takes_notes=takes_notes, was_asked=was_asked),
+        no_tools=not takes_notes,
+        **_compliance(course, was_asked),
     )
 
 
-def _compliance(course: Course) -> dict[str, int]:
-    (found,) = _counts(course.pk) or [(0, 0, 0)]
+def _compliance(course: Course, was_asked: bool) -> dict[str, int]:
+    (found,) = (was_asked and _counts(course.pk)) or [(0, 0, 0)]
     return dict(zip(("prompts", "curated_yes", "curated_no"), found, strict=True))
 
 
@@ -118,7 +118,7 @@ class Spared(StrEnum):
     CHOSEN = "chosen"
 
 
-def spared(dialog: Dialog) -> Spared:
+def spared(dialog: Dialog, *, takes_notes: bool | None = None, was_asked: bool = True) -> Spared:
     """Where nothing is compacted by itself, reminders are all that helps, and everybody is asked; but for whom somebody
     chose that it is not. An agent that is to be reminded is asked, and its countdown runs, whatever its model takes."""
     if dialog.agent.when_full == WhenFull.NO_PROMPTS:
@@ -131,9 +131,9 @@ def spared(dialog: Dialog) -> Spared:
         return Spared.NOT
     if not offers_tools(dialog.llm):
         return Spared.NO_TOOLS
-    if not offers_notes(dialog):
+    if not (offers_notes(dialog) if takes_notes is None else takes_notes):
         return Spared.SMALL_ROOM
-    goes_on = _is_counting_down(dialog) or not is_asked_in_vain(dialog.pk)
+    goes_on = _is_counting_down(dialog) or not (was_asked and is_asked_in_vain(dialog.pk))
     return Spared.NOT if goes_on else Spared.IN_VAIN
 
 

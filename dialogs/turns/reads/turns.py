@@ -23,14 +23,13 @@ from dialogs.turns.reads.remediation import is_reminded_first, may_be_asked
 from dialogs.turns.state import Leaf, State
 from dominds.prepared import Many, prepared
 from health.loops import EVERY_CALLS
+from health.models.claims import AHEAD
 from health.monitor.remediation import Due
 
 # The columns of a run that grow with a course. Whoever asks only how a run ended does not read them.
 LARGE = ("view", "removed", "coverage", "losses", "ledger", "steps", "warnings")
 
 Status = Generation.Status
-# So far the clock of another machine may be ahead.
-AHEAD = timedelta(minutes=10)
 
 
 def state_of(dialog: Dialog, *, is_untried: bool = False) -> State:
@@ -103,7 +102,7 @@ def _tried(dialog: Dialog) -> dict[str, Any]:
     return {
         "failures": sum(generation.status == Status.FAILED for generation in tries),
         "interruptions": sum(generation.status == Status.INTERRUPTED for generation in tries),
-        "retry_in": seconds_until(tries[0].retry_at) if tries else None,
+        "retry_in": _seconds_left(tries[0]) if tries else None,
         "overflowed": bool(tries) and tries[0].error_code == "context_overflow",
         "filled": bool(found) and found[0].error_code == "context_filled",
     }
@@ -197,6 +196,12 @@ def _of_due_answer(found: list[Generation]) -> list[Generation]:
     return tries
 
 
+def _seconds_left(tried: Generation) -> float | None:
+    """Until the next try: none of a wait that began before the clock went back."""
+    is_from_before = tried.finished_at is not None and tried.finished_at > timezone.now() + AHEAD
+    return 0.0 if is_from_before else seconds_until(tried.retry_at)
+
+
 def seconds_until(moment: datetime | None) -> float | None:
     return None if moment is None else max(0.0, (moment - timezone.now()).total_seconds())
 
@@ -234,7 +239,10 @@ def lease_free() -> Q:
 def due_dialogs() -> list[UUID]:
     """Dialogs with work due that nobody drives: never taken, or left by a worker that died. Not those whose next try
     is still to be waited for."""
-    waiting = Generation.objects.filter(prompt_leaf=OuterRef("current_leaf"), retry_at__gt=timezone.now())
+    now = timezone.now()
+    # One that ended in times to come did so before the clock went back: nobody waits for its next try.
+    ended = Generation.objects.filter(prompt_leaf=OuterRef("current_leaf"), finished_at__lte=now + AHEAD)
+    waiting = ended.filter(retry_at__gt=now)
     due = Dialog.objects.filter(lease_free(), ~Exists(waiting), wake_seq__gt=F("handled_seq"))
     return list(due.values_list("pk", flat=True))
 

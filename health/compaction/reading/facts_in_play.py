@@ -7,11 +7,14 @@ stranger's orders would be read as the user's.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from math import log2
 
 from health.compaction.reading.facts import Fact, FactKind, facts, is_binding, normal
+from health.compaction.reading.force import Force, Place
+from health.compaction.reading.ledger_book import STATED_WEIGHT
 from health.compaction.reading.ledger_book import normal as normal_text
 from health.compaction.reading.ledger_page import Entry
 from health.compaction.reading.ledger_patterns import EntryKind
@@ -20,6 +23,8 @@ from health.compaction.reading.text import of_text, passages
 from health.compaction.terms.units import INSTRUCTING, WRITTEN, Role, Unit
 
 MOST_FACTS = 80
+# What the user states in words alone, with a value, and what changed another: more than what is only seen, 5 at most.
+WORDS_WEIGHT, CHANGED_WEIGHT = 5.5, 7.0
 # Of a longer text the beginning and the end are read, in characters.
 MOST_READ = 200_000
 _RECENT = 8  # units
@@ -45,6 +50,31 @@ class _Play:
     place: int
     roles: set[Role] = field(default_factory=set)
     times: int = 0
+
+
+def stated_in(
+    units: Sequence[Unit], force: Force, *, known: Sequence[Entry], gone: Iterable[str]
+) -> Iterator[tuple[int, Entry]]:
+    """What the user states and what holds, with its places, in order, as far as no entry of its message says it."""
+    told: dict[str, str] = defaultdict(str)
+    for entry in known:
+        told[entry.source_id] += f"{entry.text}\n"
+    said = {*gone, *(normal_text(entry.text) for entry in known)}
+    speaking = {source for source, _ in force.stated}
+    for place, unit in enumerate(units):
+        for passage in passages(unit.content) if unit.id in speaking else ():
+            at, key = (unit.id, passage.start), normal_text(passage.text)
+            if at in force.stated and key not in said and passage.text not in told[unit.id]:
+                said.add(key)
+                yield place, _stated(unit, passage.text, force, at)
+
+
+def _stated(unit: Unit, text: str, force: Force, at: Place) -> Entry:
+    weight = CHANGED_WEIGHT if at in force.changed else STATED_WEIGHT if force.stated[at] else WORDS_WEIGHT
+    names = tuple(dict.fromkeys(fact.text for fact in facts(text)))
+    return Entry(
+        kind=EntryKind.FACT, text=text, source_id=unit.id, role=unit.role, facts=names, weight=weight, stated=True
+    )
 
 
 def in_play(units: Sequence[Unit], *, known: Iterable[str], gone: Iterable[str]) -> list[tuple[int, Entry]]:
@@ -107,7 +137,9 @@ def _named(text: str) -> dict[Key, Fact]:
 
 
 def _may_matter(play: _Play) -> bool:
-    """A number or a command that only tools print is their noise."""
+    """A number or a command that only tools print is their noise, and so is a number that the agent says once."""
+    if play.roles == {Role.ASSISTANT}:
+        return play.times > 1 or play.fact.kind is not FactKind.NUMBER
     return play.roles != {Role.TOOL} or play.fact.kind not in (FactKind.NUMBER, FactKind.COMMAND)
 
 

@@ -1,6 +1,7 @@
 """Which sentences of a context are no longer in force, and which may not be: `values`, asked of units.
 
-Only what a person and the assistant said is heard: no frame of a client's, no prompt of ours, nothing compaction wrote.
+Only what a person and the assistant said is heard: no frame of a client's, no prompt of ours, and of what compaction
+wrote the user's words in a ledger.
 """
 
 from __future__ import annotations
@@ -10,16 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from health.compaction.reading.ledger_page import is_ledger, users_words
 from health.compaction.reading.text import passages
 from health.compaction.reading.unread import read_or
 from health.compaction.reading.value_patterns import TALKING
 from health.compaction.reading.value_statements import HEARD, MOST_ECHOED, Statement, reply_to
 from health.compaction.reading.value_words import content_of, tokens_of
 from health.compaction.reading.values import Book, Said, heard
-from health.compaction.terms.units import STATES_REMEMBERED, WRITTEN, Unit, once
+from health.compaction.terms.units import STATES_REMEMBERED, WRITTEN, Role, Unit, once
 
 # Where a sentence begins: the id of its message, and a character.
 Place = tuple[str, int]
+NOTED = "Noted."
 
 
 class Force(NamedTuple):
@@ -28,13 +31,14 @@ class Force(NamedTuple):
 
     `beside` are told only together with others: what may not be in force with the later one about the same, a value
     that says nothing of its subject ("the 12th, then") with the sentence of the reply that does. These replies are
-    `named`. `stated` hold, of them `changed` took the place of others. `unread` says why nothing could be found.
+    `named`. `stated` hold, each with whether it has a value; of them `changed` took the place of others. `unread` says
+    why nothing could be found.
     """
 
     gone: Mapping[str, tuple[tuple[int, int], ...]]
     outgrown: Mapping[str, tuple[tuple[int, int], ...]]
     beside: Mapping[Place, tuple[Place, ...]]
-    stated: frozenset[Place]
+    stated: Mapping[Place, bool]
     changed: frozenset[Place]
     named: frozenset[Place]
     unread: str = ""
@@ -43,18 +47,26 @@ class Force(NamedTuple):
 @once
 def in_force(units: Sequence[Unit]) -> Force:
     """What of the messages is no longer in force, and what may not be: nothing, where they cannot be read."""
-    return read_or(lambda: _read(units), _nothing)
+    return read_or(lambda: _read(units), nothing)
 
 
-def _nothing(unread: str) -> Force:
+def nothing(unread: str) -> Force:
     none = frozenset[Place]()
-    return Force(gone={}, outgrown={}, beside={}, stated=none, changed=none, named=none, unread=unread)
+    return Force(gone={}, outgrown={}, beside={}, stated={}, changed=none, named=none, unread=unread)
 
 
 def _read(units: Sequence[Unit]) -> Force:
-    spoken = [unit for unit in units if not (unit.inserted or unit.framed) and unit.kind not in WRITTEN]
-    said = [Said(unit.role, unit.content if unit.role in TALKING else "") for unit in spoken]
-    return _force(tuple(unit.id for unit in spoken), tuple(said))
+    said = [(unit.id, one) for unit in units for one in _said(unit)]
+    return _force(tuple(name for name, _ in said), tuple(one for _, one in said))
+
+
+def _said(unit: Unit) -> tuple[Said, ...]:
+    """Of an earlier ledger the user's lines, which were taken note of."""
+    if is_ledger(unit):
+        return Said(unit.role, users_words(unit.content)), Said(Role.ASSISTANT, NOTED)
+    if unit.inserted or unit.framed or unit.kind in WRITTEN:
+        return ()
+    return (Said(unit.role, unit.content if unit.role in TALKING else ""),)
 
 
 @lru_cache(maxsize=STATES_REMEMBERED)
@@ -80,7 +92,7 @@ def _force(ids: tuple[str, ...], said: tuple[Said, ...]) -> Force:
         gone={name: tuple(places) for name, places in gone.items()},
         outgrown={name: tuple(places) for name, places in outgrown.items()},
         beside={at: tuple(others) for at, others in beside.items()},
-        stated=frozenset(place(*one.at) for one in book.holding()),
+        stated={place(*one.at): bool(one.values) for one in book.holding()},
         changed=frozenset(place(*one.at) for one in book.gone.values()),
         named=frozenset(reply for _, reply in named),
     )

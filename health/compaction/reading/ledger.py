@@ -24,8 +24,8 @@ from dataclasses import replace
 from enum import StrEnum
 
 from health.compaction.reading.facts import FactKind, facts
-from health.compaction.reading.facts_in_play import in_play
-from health.compaction.reading.force import in_force
+from health.compaction.reading.facts_in_play import in_play, stated_in
+from health.compaction.reading.force import Force, in_force, nothing
 from health.compaction.reading.ledger_book import Book, normal
 from health.compaction.reading.ledger_page import LEDGER_HEADER, Entry, is_ledger, is_seen, line, page, read
 from health.compaction.reading.ledger_patterns import EntryKind
@@ -46,6 +46,7 @@ __all__ = [
     "carry",
     "extract",
     "is_ledger",
+    "laid_down",
     "presence_of",
 ]
 
@@ -65,10 +66,10 @@ class Ledger(Later[Entry]):
     """
 
     def __init__(
-        self, units: Sequence[Unit], stated: Iterable[tuple[int, Entry]], gone: Iterable[str], unread: str = ""
+        self, units: Sequence[Unit], stated: Iterable[tuple[int, Entry]], gone: Iterable[str], force: Force
     ) -> None:
-        self._units, self._stated, self._gone = tuple(units), tuple(stated), frozenset(gone)
-        self.unread = unread
+        self._units, self._stated, self._gone, self._force = tuple(units), tuple(stated), frozenset(gone), force
+        self.unread = force.unread
         super().__init__(self._with_facts)
 
     @property
@@ -83,8 +84,9 @@ class Ledger(Later[Entry]):
         return self.stated
 
     def _read(self) -> tuple[Entry, ...]:
-        facts = in_play(self._units, known=(entry.text for entry in self.stated), gone=self._gone)
-        return tuple(entry for _, entry in sorted([*self._stated, *facts], key=lambda each: each[0]))
+        stated = [*self._stated, *stated_in(self._units, self._force, known=self.stated, gone=self._gone)]
+        facts = in_play(self._units, known=(entry.text for _, entry in stated), gone=self._gone)
+        return tuple(entry for _, entry in sorted([*stated, *facts], key=lambda each: each[0]))
 
 
 def extract(units: Sequence[Unit], taken_back: Iterable[str] = ()) -> Ledger:
@@ -99,7 +101,7 @@ def extract(units: Sequence[Unit], taken_back: Iterable[str] = ()) -> Ledger:
 def _carried_on(units: Sequence[Unit], taken_back: frozenset[str], unread: str) -> Ledger:
     written = [(at, entry) for at, unit in enumerate(units) if is_ledger(unit) for entry in read(unit.content)]
     held = [(at, entry) for at, entry in written if normal(entry.text) not in taken_back]
-    return Ledger(units, held, taken_back, unread)
+    return Ledger(units, held, taken_back, nothing(unread))
 
 
 def _extracted(units: Sequence[Unit], taken_back: Iterable[str]) -> Ledger:
@@ -118,7 +120,12 @@ def _extracted(units: Sequence[Unit], taken_back: Iterable[str]) -> Ledger:
         if places:
             book.forget((unit.content[start:end] for start, end in places), place=place)
     book.take_back(taken_back)
-    return Ledger(units, book.entries(), book.gone, force.unread)
+    return Ledger(units, book.entries(), book.gone, force)
+
+
+def laid_down(entries: Sequence[Entry]) -> Sequence[Entry]:
+    """Without the facts, which are only found where somebody looks."""
+    return entries.stated if isinstance(entries, Ledger) else entries
 
 
 def carry(entries: Iterable[Entry], *, standing: Sequence[Unit], budget_tokens: int, kit: Kit) -> Unit | None:

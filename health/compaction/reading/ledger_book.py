@@ -28,7 +28,7 @@ from health.compaction.terms.units import Role
 
 # Of the entries that share a word, so many of the newest are looked at: time stays linear in what was said.
 MOST_COMPARED = 64
-_STATED_WEIGHT = 4.0
+STATED_WEIGHT = 6.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Book:
         earlier = self._held.pop(key, None)
         source_id = earlier.entry.source_id if earlier else entry.source_id
         about = " ".join(sorted(subject.words)) if subject else ""
-        weight = _STATED_WEIGHT if subject and entry.kind is EntryKind.FACT else entry.weight
+        weight = STATED_WEIGHT if subject and entry.kind is EntryKind.FACT else entry.weight
         if about or earlier:
             entry = replace(entry, source_id=source_id, about=about, weight=weight)
         self._held[key] = _Held(entry, place, subject, words)

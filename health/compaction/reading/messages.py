@@ -106,7 +106,7 @@ def _check(messages: Any) -> None:
 
 def _fault(message: Any) -> str:
     """What is wrong with one message and what to do, or empty."""
-    if not isinstance(message, Mapping):
+    if not isinstance(message, wire.OBJECT):
         return f"is {type(message).__name__}, not a dict: pass model_dump() of an SDK's object."
     role = message.get("role")
     if not isinstance(role, str) or role not in wire.ROLES:
@@ -135,7 +135,7 @@ def _fault_of_calls(message: Mapping[str, Any]) -> str:
 
 
 def _is_call(call: Any) -> bool:
-    return isinstance(call, Mapping) and isinstance(call.get("function") or call.get("custom") or {}, Mapping)
+    return isinstance(call, wire.OBJECT) and isinstance(call.get("function") or call.get("custom") or {}, wire.OBJECT)
 
 
 def _ids(messages: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -163,7 +163,9 @@ def _units(
     texts = [(one.content, one.attached) for one in seen]
     sizes: Iterable[int | None] = text_sizes(texts, counter) if counter else repeat(None)
     return tuple(
-        one.unit(each, 0 if isinstance(each.message.get("content"), str) else media_tokens(each.message), size, areas)
+        one.unit(
+            each, 0 if isinstance(each.message.get("content"), str | None) else media_tokens(each.message), size, areas
+        )
         for each, one, size in zip(placed, seen, sizes, strict=False)
     )
 
@@ -212,7 +214,7 @@ def _frozen(value: Any) -> Hashable:
     """Hashable, if all in it is; 1 is not True."""
     if isinstance(value, str):
         return value
-    if isinstance(value, Mapping):
+    if isinstance(value, wire.OBJECT):
         return "{", *[(key, inner if type(inner) is str else _frozen(inner)) for key, inner in value.items()]
     if isinstance(value, list | tuple):
         return "[", *map(_frozen, value)
@@ -302,7 +304,7 @@ def _with_text(content: Any, text: str) -> Any:
 
 def _copied(value: Any) -> Any:
     """A deep copy of JSON values; anything else is shared, as nobody here changes it."""
-    if isinstance(value, Mapping):
+    if isinstance(value, wire.OBJECT):
         return {key: _copied(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(_copied(inner) for inner in value)

@@ -7,9 +7,10 @@ a rule that is missed still stands in the archive, while one that is slipped in 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 
-from health.compaction.reading.text import Passage, of_text, one_of, passages
+from health.compaction.reading.text import CJK, Passage, of_text, one_of, passages
 
 # A person does not type more; what lies between is a paste. In characters, at each end of a message.
 MOST_TYPED = 50_000
@@ -57,6 +58,17 @@ _OPENED = re.compile(r"\s*<([A-Za-z][\w-]{0,40})(?:\s[^<>]{0,200})?>")
 _LABEL = re.compile(r"\s{0,4}\[[^\[\]{}\"'\n]{2,80}\][:：]?\s{0,4}(?=[^\W\d_])")
 _OF_OTHERS = re.compile(
     r"\d\d:\d\d:\d\d|\b(?:trace|debug|info|warn(?:ing)?|error|fatal|system|developer|assistant|tool|ai)\b",
+    re.IGNORECASE,
+)
+# Who says a line: "Greta: on my way", "[2 May] Greta: on my way", 小艾：在路上. Of a thing often a number is told.
+_SPEAKER = re.compile(
+    r"(?:\[[^\[\]\n]{1,40}\] ?)?([^\W\d_][\w.'’-]{0,24}(?: [^\W\d_][\w.'’-]{0,24}){0,2})(?::(?=[\s"
+    rf"{CJK}])|：)[ \t]*+(?P<number>[\d$€£¥]?)"
+)
+# "Thanks Ben, that was it" says nothing of Ben.
+_TO_SOMEBODY = re.compile(
+    r"(?:thanks|thank you|thx|ty|cheers|hi|hey|hello|morning)(?: a lot| so much)?,? ([^\W\d_][\w'’-]{0,30})"
+    r"(?:[,.!]+ *|$)",
     re.IGNORECASE,
 )
 # A line that is another's, or may open what is: one quick look, as most lines are neither.
@@ -168,6 +180,38 @@ def label_of(text: str) -> int:
     if label is None or _OF_OTHERS.search(label[0]) or any(line.lstrip().startswith("[") for line in others):
         return 0
     return label.end()
+
+
+def speakers(texts: Sequence[str]) -> frozenset[str]:
+    """Several names, each before lines of more than one of the texts, and together of most: people who talk."""
+    said = [labels(text) for text in texts]
+    times = Counter(name for names in said for name in set(names))
+    known = frozenset(name for name, number in times.items() if number > 1)
+    of_most = 2 * sum(not known.isdisjoint(names) for names in said) > len(texts)
+    return known if len(known) > 1 and of_most else frozenset()
+
+
+def speaking_in(text: str, speaking: frozenset[str]) -> frozenset[str]:
+    """Who of these speaks in a message, or of a talk that stands in it alone."""
+    said = labels(text)
+    is_talk = len(said) > len(set(said)) + 1
+    return speaking.intersection(said) or (speakers([*filter(str.strip, text.split("\n"))]) if is_talk else frozenset())
+
+
+@of_text
+def labels(text: str) -> tuple[str, ...]:
+    """What stands before lines as a speaker's name would."""
+    hits = filter(None, map(_SPEAKER.match, text.split("\n"))) if ":" in text or "：" in text else ()
+    return tuple([hit[1] for hit in hits if not hit["number"]])
+
+
+def spoken_from(sentence: str, speaking: Collection[str], names: Collection[str]) -> tuple[int, str]:
+    """Where a sentence begins behind who says it and whom it thanks or greets, and who says it, if it tells."""
+    begins, speaker = 0, ""
+    if speaking and (hit := _SPEAKER.match(sentence)) and hit[1] in speaking:
+        begins, speaker = hit.start("number"), hit[1]
+    hit = _TO_SOMEBODY.match(sentence, begins)
+    return (hit.end() if hit and hit[1].lower() in names else begins), speaker
 
 
 def _closing(line: str, *, pasting: bool) -> re.Pattern[str] | None:

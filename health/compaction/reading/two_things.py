@@ -62,12 +62,14 @@ MOST_SUBJECT = 9  # tokens
 FRAMED = re.compile(r"(?:on|in|at) (?:the )?(\w{1,20}+)")
 ZH_LABELLED = re.compile(f"([a-z]{{1,20}}[_./-]?[a-z]{{1,20}})[表库层类包](?=[{CJK}])")
 ZH_FRAMED = re.compile(r"在?([\w.]{2,12}?)[里内中](?![\d午])")
-ZH_NUMBERED = re.compile(f"第([{ZH_DIGITS}一\\d]{{1,4}})")
+ZH_NUMBERED = re.compile(f"(第[{ZH_DIGITS}一\\d]{{1,4}}|[{CJK}]{{1,3}}[(（]\\d{{1,2}}[)）]班)")
 # "Shed 7", not "7 sheds", "more than 7", nor "never exceed 7".
 NUMBERED = re.compile(
     r"(?<!never )(?<!not )(?<!n't )(?<!n’t )\b([a-z]{3,20}+) (\d{1,6})(?=[.!]?$|[,;]"
     r"| (?:to|on|in|at|with|without|before|after|unless|until|when|while|again|and|or|from|for|by|alone)\b)"
 )
+# A ban of one value: "never set the timeout to 30". A limit is none: "never more than 30", "never after 18:00".
+EXACTLY = re.compile(r"(?<!up )(?<!\d )\b(?:to|at|as) [$€£¥]?\d|(?:设|调|改|定|换)[成为到在至] ?\d")
 NO_THING = frozenset(
     """
     than over above below under after before until exceed past about around only least most beyond within reach
@@ -115,6 +117,16 @@ ZH_PART = re.compile(f"的([{CJK}]{{2}})")
 ZH_WHOLE = re.compile(r"事|要求|规[定则]|安排|计划|活动|预[约订]|约[定会]|课程|订[单票]|行程")
 
 
+# Where somebody is, or that they are not there: nobody else's place, and no value of a thing that they look after.
+WHEREABOUTS = re.compile(
+    r"([A-ZÀ-Þ][\w’'-]{1,30}) (?:is|will be|was) "
+    r"(?:out|off|away|back|ill|sick|on (?:leave|holiday|vacation)|in [A-ZÀ-Þ])"
+)
+# What somebody says of themselves: of what is theirs, or of what they do.
+THEIRS = re.compile(r"\b(?:my|mine|i['’]?m)\b|我的|我(?!们)(?=[家爸妈])")
+THEY_DO = re.compile(r"\bi\b|我(?!们)")
+
+
 class Head(NamedTuple):
     """The words before a sentence's verb that say what it is about, the verb, and what follows."""
 
@@ -125,7 +137,10 @@ class Head(NamedTuple):
 
 def tell_of_two(new: Statement, old: Statement) -> bool:
     """Whether each states a value of another thing. Sentences of which one states only a name are not judged."""
-    if _are_framed_otherwise(new.text, old.text):
+    mine, theirs = WHEREABOUTS.match(new.text), WHEREABOUTS.match(old.text)
+    if (mine or theirs) and not (mine and theirs and mine[1] == theirs[1]):
+        return True
+    if of_two_speakers(new, old) or _are_framed_otherwise(new.text, old.text):
         return True
     if not (new.text.isascii() and signs_of(new.text).changes) and _are_of_two_people(new.text, old.text):
         return True
@@ -140,6 +155,21 @@ def tell_of_two(new: Statement, old: Statement) -> bool:
         or _are_opposite(new, old)
         or _forbid_otherwise(new, old)
     )
+
+
+def of_two_speakers(new: Statement, old: Statement) -> bool:
+    """ "Greta: I take the 9:15" and "Omar: I take the 9:40"; what they share either may change."""
+    if new.speaker == old.speaker or not (new.speaker and old.speaker):
+        return False
+    sign, mine, theirs = signs_of(new.text), new.text.lower(), old.text.lower()
+    if new.bare and not (sign.opens or sign.changes or sign.closes):
+        return True
+    if THEIRS.search(mine) or THEIRS.search(theirs):
+        return True
+    does = THEY_DO.search(mine) is not None
+    if THEY_DO.search(theirs):
+        return does or new.bare
+    return does and not sign.changes
 
 
 def _are_framed_otherwise(text: str, other: str) -> bool:
@@ -307,9 +337,11 @@ def _forbid_otherwise(new: Statement, old: Statement) -> bool:
     if not (signs_of(new.text).forbids and signs_of(old.text).forbids):
         return False
     # In Chinese 不 alone counts as a sign of change.
-    if signs_of(new.text).changes if new.text.isascii() else ZH_CHANGED.search(new.text):
+    if signs_of(new.text).changes if new.text.isascii() else ZH_CHANGED.search(EXACTLY.sub("", new.text)):
         return False
-    return new.tokens != old.tokens or Sort.DAY in new.values or _name_others(new.text, old.text)
+    if new.tokens != old.tokens or Sort.DAY in new.values or _name_others(new.text, old.text):
+        return True
+    return EXACTLY.search(new.text.lower()) is not None
 
 
 def _name_others(text: str, other: str) -> bool:

@@ -45,7 +45,7 @@ _ENGLISH: Mapping[Sort, str] = {
     Sort.MARK: (
         r"https?://[^\s<>\"')\]]{1,200}+|(?<![\w.+-])[\w.+-]{1,64}+@[\w-]{1,64}+\.\w[\w.]{0,64}+"
         r"|(?<![A-Za-z0-9_-])\+?\d[\d-]{3,20}[ -]?\d{3,20}(?![A-Za-z0-9_:])"
-        r"|\b[A-Z]{1,3}\d{4,12}\b"
+        r"|\b[A-Z]{1,3}\d{4,12}\b|(?:(?<=[Rr]oom )|(?<=[Ff]lat )|(?<=[Hh]all )|(?<=[Uu]nit ))\d{1,4}/\d{1,4}\b"
         # What programs call things, not where a sentence begins: a path, a name with _ or digits, an option.
         rf"|(?:(?<=[a-z:,\]] )|(?<=[{CJK}：，]))(?:-[A-Za-z](?![A-Za-z0-9_'’-])|--[A-Za-z][\w-]{{0,40}}+"
         # A constant ("MAX_SIZE") is set to a value, and is none.
@@ -67,7 +67,8 @@ _ENGLISH: Mapping[Sort, str] = {
     Sort.PLACE: rf"\b\d{{1,4}}[a-z]? {CAPITAL}(?: {CAPITAL})+",
     Sort.AMOUNT: (
         # 第3组 at the beginning is which one, not how many.
-        r"(?<![A-Za-z0-9_.,/-])(?<!^第)[$€£¥]?\d+(?:[.,]\d+)*(?:\s?(?:k|%|[kmgtKMGT][bB]|[KMGT]|k?[mg]|h)(?![A-Za-z0-9_]))?(?![A-Za-z0-9_/])"
+        r"(?<![A-Za-z0-9_.,/-])(?<!^第)[$€£¥]?\d+(?:[.,]\d+)*(?:\s?(?:k|%|[kmgtKMGT][bB]|[KMGT]|k?[mg]|h)(?![A-Za-z0-9_]))?"
+        r"(?![A-Za-z0-9_/]|[)）]班)"
         rf"|\b(?:{COUNTS}|[Hh]alf an?|an? (?:half|whole)(?! (?:lot|new)\b))\b"
     ),
     Sort.NAME: rf"(?<![A-Za-zÀ-ÿ0-9_'’-]){CAPITAL}",
@@ -304,7 +305,7 @@ IN_CHARGE = re.compile(
 TOKEN = re.compile(rf"[{CJK}]+|[^\W_{CJK}](?:[^\W{CJK}]|['’-])*+|[^\w\s]")
 ASCII_TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_'-]*+|[^\w\s]")
 # The mark comes first: a search then looks at nothing else.
-CODE = re.compile(r"[`{}<>=\\|(](?:(?<=[`{}<>=\\|])|(?<=\w\())")
+CODE = re.compile(r"[`{}<>=\\|(](?:(?<=[`{}<>=\\|])|(?<=[A-Za-z_]\())")
 COMMANDS = ("/", "#", "$")
 REQUEST = re.compile(r"(?:\b\w{1,20}+,? )?(?:could|can|would (?:you|i|we)|will|shall|may) |能不能|可以|可否|能否", re.I)
 SHORTENED = ("n't", "n’t", "'ll", "’ll", "'re", "’re", "'m", "’m", "'ve", "’ve", "'d", "’d")
@@ -346,8 +347,8 @@ def raw_tokens(text: str) -> list[str]:
 
 @remembered(WORDS)
 def stem(word: str) -> str:
-    """Without the endings of a genitive and a plural."""
-    word = word.removesuffix("'s").removesuffix("’s")
+    """Without the endings of a genitive and a plural: "tenant's", "tenants'"."""
+    word = word.rstrip("'’").removesuffix("'s").removesuffix("’s")
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from health.compaction.reading.quoting import TELLING, label_of, own_sentences
+from health.compaction.reading.quoting import TELLING, label_of, own_sentences, speakers, speaking_in, spoken_from
 from health.compaction.reading.signs import signs_of
 from health.compaction.reading.stopwords import STOPWORDS
 from health.compaction.reading.text import Passage, of_text, passages, remembered
@@ -89,6 +89,7 @@ class Statement:
     `topics` are what it is about by its grammar, `content` is all that says something, values that are no names aside.
     `key` is what of it the assistant said back, `heard` marks what got a short answer, `noted` where this says some of
     it back, or hardly a word of its own: small talk gets a kind word on something else. `bare` says only a value.
+    `speaker` is who said it, where several people's names stand before what they say.
     Of its values `names` are one sort; `has_value` where there are others.
     """
 
@@ -105,6 +106,7 @@ class Statement:
     heard: bool
     noted: bool
     bare: bool
+    speaker: str
     names: frozenset[str] = field(init=False)
     has_value: bool = field(init=False)
 
@@ -126,15 +128,16 @@ def statements(said: Sequence[Said]) -> Iterator[Statement]:
     """What the newest messages of the user state, in order; what is longer than a person types is not heard."""
     typed = [at for at, one in enumerate(said) if one.role is Role.USER]
     own = typed[-MOST_MESSAGES:]
-    names = _names(said[own[0] :] if own else ())
+    talk = [one._replace(text=one.text[:HEARD]) for one in (said[own[0] :] if own else ()) if one.role in TALKING]
+    names, speaking = _names(talk), _speaking(talk)
     for turn, at in enumerate(own, start=1 + len(typed) - len(own)):
         if len(said[at].text) <= MOST_TYPED:
-            yield from _of_message(said, at, turn, names)
+            yield from _of_message(said, at, turn, names, speaking)
 
 
 def _names(said: Sequence[Said]) -> frozenset[str]:
     """Words that are capitalised amid sentences and never written small, nor behind "a"."""
-    written = [_capitalised(one.text[:HEARD]) for one in said if one.role in TALKING]
+    written = [_capitalised(one.text) for one in said]
     return frozenset[str]().union(*(names for names, _ in written)).difference(*(others for _, others in written))
 
 
@@ -152,13 +155,27 @@ def _capitalised(text: str) -> tuple[frozenset[str], set[str]]:
     return frozenset(name for name in names if _is_telling(name)), others
 
 
+def _speaking(said: Sequence[Said]) -> frozenset[str]:
+    """Who talks, by the names before what is said; not what is told of a thing: "Deadline: Friday"."""
+    known = [name for name in speakers([one.text for one in said]) if not _is_a_thing(name.lower())]
+    small = frozenset[str]().union(*(_capitalised(one.text)[1] for one in said if known))
+    things = [name for name in known if name[0].isupper() and name.lower() in small]
+    return frozenset(known if 2 * len(things) < len(known) else ())
+
+
+def _is_a_thing(name: str) -> bool:
+    return stem(name) in COMMON or any(word in name for word in ZH_GENERIC)
+
+
 def _is_telling(word: str) -> bool:
     return len(word) > 1 and word not in STOPWORDS and stem(word) not in COMMON and not word.endswith(NO_NAME)
 
 
-def _of_message(said: Sequence[Said], at: int, turn: int, names: frozenset[str]) -> tuple[Statement, ...]:
+def _of_message(
+    said: Sequence[Said], at: int, turn: int, names: frozenset[str], speaking: frozenset[str]
+) -> tuple[Statement, ...]:
     text, reply = _without_tellers(said[at].text), reply_to(said, at)
-    return _stated(text, at, turn, names & _spelt(text), _note(reply), _is_short(reply))
+    return _stated(text, at, turn, names & _spelt(text), speaking_in(text, speaking), _note(reply), _is_short(reply))
 
 
 @of_text
@@ -168,16 +185,20 @@ def _without_tellers(text: str) -> str:
 
 
 @remembered(MESSAGES)
-def _stated(text: str, at: int, turn: int, names: frozenset[str], note: str, is_short: bool) -> tuple[Statement, ...]:
+def _stated(
+    text: str, at: int, turn: int, names: frozenset[str], speaking: frozenset[str], note: str, is_short: bool
+) -> tuple[Statement, ...]:
     """A conversation is heard anew each time it has grown: of an earlier message the same statements come of it."""
     found: list[Statement] = []
-    own, topics, asked, label = set(own_sentences(text)), frozenset[str](), False, label_of(text)
+    own, topics, asked, label, speaker = set(own_sentences(text)), frozenset[str](), False, label_of(text), ""
     for passage in passages(text):
         if passage.text not in own or not _is_plain(passage):
             continue
         # Who writes, and when, is no value of what is said.
-        said = passage._replace(text=passage.text[max(0, label - passage.start) :])
-        one = _statement(at, turn, said, names, note, is_short)
+        begins, who = spoken_from(passage.text, speaking, names)
+        speaker = who or speaker
+        said = passage._replace(text=passage.text[max(begins, label - passage.start) :])
+        one = _statement(at, turn, said, speaker, names, note, is_short)
         no_subject = asked or (one.values and one.topics <= one.names)
         if topics and no_subject and len(one.content - one.names) <= MOST_BESIDE:
             one = replace(one, topics=one.topics | topics, content=one.content | topics)
@@ -237,14 +258,17 @@ def _topics_of_note(reply: str) -> frozenset[str]:
     return frozenset(_topics(tokens_of(_note(reply)), frozenset()))
 
 
-def _statement(at: int, turn: int, passage: Passage, names: frozenset[str], note: str, is_short: bool) -> Statement:
+def _statement(
+    at: int, turn: int, passage: Passage, speaker: str, names: frozenset[str], note: str, is_short: bool
+) -> Statement:
     told = _told(passage.text, names and names & _spelt(passage.text))
     back = _content(note)
     key = told.content & back
     heard = bool(note) and (is_short or len(key) > 1)
     noted = heard and (bool(key) or len(back) <= MOST_OF_ASSENT)
     key = key if len(key) > 1 else told.content
-    return Statement(at, turn, passage.start, passage.end, passage.text, *told[:4], key, heard, noted, told.bare)
+    place = at, turn, passage.start, passage.end
+    return Statement(*place, passage.text, *told[:4], key, heard, noted, told.bare, speaker)
 
 
 class Told(NamedTuple):

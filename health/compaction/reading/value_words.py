@@ -22,6 +22,10 @@ from health.compaction.reading.value_patterns import (
     stem,
 )
 
+# Two things are not about the same since both are on a Friday, in euros, or nobody's.
+NO_SUBJECT = frozenset(
+    "mon tue tues wed thu thur thurs fri chf eur usd gbp nobody anybody anyone".split()  # noqa: SIM905
+)
 CJK_BEGINS = "\u2e80"
 
 
@@ -36,7 +40,7 @@ def tokens_of(text: str) -> tuple[str, ...]:
 
 
 def stems_of(words: Iterable[str]) -> tuple[str, ...]:
-    return tuple([stem(word) if word[-1] == "s" else word for word in words])
+    return tuple([stem(word) if word[-1] in "s'’" else word for word in words])
 
 
 def content_of(tokens: Sequence[str]) -> Iterable[str]:
@@ -70,4 +74,10 @@ def _is_half_telling(pair: str) -> bool:
 
 @remembered(WORDS)
 def is_word(token: str) -> bool:
-    return len(token) > 2 and token[0].isalpha() and token not in COMMON and not token.endswith(SHORTENED)
+    return (
+        len(token) > 2
+        and token[0].isalpha()
+        and token not in COMMON
+        and token not in NO_SUBJECT
+        and not token.endswith(SHORTENED)
+    )

@@ -24,7 +24,13 @@ from health.compaction.reading.in_place import tell_of_another
 from health.compaction.reading.signs import signs_of
 from health.compaction.reading.stopwords import STOPWORDS
 from health.compaction.reading.text import remembered
-from health.compaction.reading.two_things import begin_alike, counts_something_else, ends_another, tell_of_two
+from health.compaction.reading.two_things import (
+    begin_alike,
+    counts_something_else,
+    ends_another,
+    of_two_speakers,
+    tell_of_two,
+)
 from health.compaction.reading.undoing import changes_a_part, undoes
 from health.compaction.reading.value_patterns import (
     ANYBODY,
@@ -215,7 +221,7 @@ class Book:
                 old not in self.gone
                 and (old.message != new.message or corrects)
                 and (_common(new, old) or _is_chosen_anew(new, old))
-                and not _is_besides(new, old)
+                and not (_is_besides(new, old) or of_two_speakers(new, old))
                 and not changes_a_part(new, old, new.names)
                 and (corrects or not new.has_value or new.names <= old.names | old.content)
                 and (corrects or not tell_of_another(new, old))

@@ -29,7 +29,8 @@ ZH_KIN = (
     "|爸|妈|哥|姐|弟|妹|邻居|同事|老板|朋友|室友|客户|学生|老师"
 )
 ZH_WHO = re.compile(
-    f"(?:[我咱他她你](?:们|家)?的?|隔壁)?(?P<kin>{ZH_KIN})|(?P<name>[小老阿](?![时心学师板])[{CJK}])|(?P<own>[我咱])"
+    f"[给帮替为]?(?P<titled>[{CJK}]{{1,2}}(?:先生|女士|小姐|老师|医生|师傅|经理|主任|教授|阿姨|叔叔))"
+    f"|(?:[我咱他她你](?:们|家)?的?|隔壁)?(?P<kin>{ZH_KIN})|(?P<name>[小老阿](?![时心学师板])[{CJK}])|(?P<own>[我咱])"
 )
 KIN = re.compile(
     r"(?:my|our|his|her|their) (?:\w+ )?(?P<kin>colleague|boss|neighbou?r|brother|sister|mother|mum|mom|father|dad|wife"

@@ -49,7 +49,7 @@ class View:
     sources: Sequence[Source]
     # Several choices are tried, which differ in little: what came of the same passages is not made again.
     _lines: dict[tuple[int, frozenset[int]], Line] = field(default_factory=dict, repr=False)
-    _short: dict[tuple[str, str], Unit] = field(default_factory=dict, repr=False)
+    _short: dict[int, Unit] = field(default_factory=dict, repr=False)
     _digests: dict[tuple[str, int, int, tuple[int, ...]], Unit] = field(default_factory=dict, repr=False)
 
     def fitting(self, order: Sequence[Chosen], *, budget_tokens: int) -> list[Unit] | None:
@@ -93,12 +93,13 @@ class View:
         units: list[Unit] = []
         gap: list[tuple[int, Unit]] = []
         for at in sorted(self._in_any_case | texts.keys()):
-            unit = self.state.units[at]
-            if self._is_lined(unit):
-                gap.append((at, unit))
-            elif stands := self._shortened(unit, texts.get(at, [])):
-                units += [*self._digest(gap, texts, units), stands]
-                gap = []
+            if at in self._lined:
+                gap.append((at, self.state.units[at]))
+            elif stands := self._standing[at] if at in self._standing else self._saying(at, texts[at][0]):
+                if gap:
+                    units += self._digest(gap, texts, units)
+                    gap = []
+                units.append(stands)
         units += self._digest(gap, texts, units)
         return list(self.kit.counted(self._noticed(units)))
 
@@ -107,8 +108,16 @@ class View:
         """The places of units that are looked at whether or not something of them is chosen."""
         return frozenset(at for at, unit in enumerate(self.state.units) if unit.id in self.frame.kept or is_lines(unit))
 
-    def _is_lined(self, unit: Unit) -> bool:
-        return is_lines(unit) and unit.id not in self.frame.kept
+    @cached_property
+    def _lined(self) -> frozenset[int]:
+        return self._in_any_case - self._standing.keys()
+
+    @cached_property
+    def _standing(self) -> dict[int, Unit | None]:
+        """What is kept, by its place: without what is no longer in force, or not at all where it says nothing else."""
+        kept = ((at, unit) for at, unit in enumerate(self.state.units) if unit.id in self.frame.kept)
+        left = ((at, self.frame.reduced.get(unit.id, unit)) for at, unit in kept)
+        return {at: unit if unit is self.state.units[at] or unit.content else None for at, unit in left}
 
     def _texts(self, chosen: Iterable[tuple[int, int]]) -> dict[int, list[Line]]:
         """What is left of each unit that is not kept, by its place."""
@@ -120,9 +129,10 @@ class View:
             lines.setdefault(self.sources[at].unit_at, []).append(self._line(at, frozenset(by_source[at])))
         return lines
 
-    def _is_large(self, unit: Unit) -> bool:
+    def _is_large(self, at: int) -> bool:
         """A user's: an answer may be gone on with right where it ends."""
-        is_users = unit.role is Role.USER and not self._is_lined(unit)
+        unit = self.state.units[at]
+        is_users = unit.role is Role.USER and at not in self._lined
         return is_users and total([unit]) > LARGE_SHARE * self.state.limit
 
     def _line(self, at: int, numbers: frozenset[int]) -> Line:
@@ -130,22 +140,16 @@ class View:
         if found is None:
             source = self.sources[at]
             text = _joined(source, numbers)
-            if self._is_large(self.state.units[source.unit_at]):
+            if self._is_large(source.unit_at):
                 text = _ended(text, source, numbers)
             found = self._lines[at, numbers] = Line(source.role, text, source.tool)
         return found
 
-    def _shortened(self, unit: Unit, lines: Sequence[Line]) -> Unit | None:
-        if unit.id in self.frame.kept:
-            left = self.frame.reduced.get(unit.id)
-            return unit if left is None else left if left.content else None
-        return self._saying(unit, lines[0].text) if lines else None
-
-    def _saying(self, unit: Unit, text: str) -> Unit:
-        found = self._short.get((unit.id, text))
+    def _saying(self, at: int, line: Line) -> Unit:
+        found = self._short.get(id(line))  # lines are held, so each has an id of its own
         if found is None:
-            (found,) = self.kit.counted([unit.saying(text)])
-            self._short[unit.id, text] = found
+            (found,) = self.kit.counted([self.state.units[at].saying(line.text)])
+            self._short[id(line)] = found
         return found
 
     def _digest(
@@ -156,7 +160,7 @@ class View:
         if not lines:
             return []
         header = SHORT_HEADER if any(map(is_digest, before)) else HEADER
-        key = header, gap[0][0], gap[-1][0], tuple(map(id, lines))  # lines are held, so each has an id of its own
+        key = header, gap[0][0], gap[-1][0], tuple(map(id, lines))
         if key not in self._digests:
             (self._digests[key],) = self.kit.counted([_digest_of([unit for _, unit in gap], lines, header)])
         return [self._digests[key]]

@@ -19,7 +19,7 @@ from health.compaction.laws.weave import ledger_beside
 from health.compaction.reading.digest import without
 from health.compaction.reading.features import Features
 from health.compaction.reading.force import Place, in_force
-from health.compaction.reading.ledger_page import is_seen
+from health.compaction.reading.ledger import laid_down
 from health.compaction.reading.ledger_patterns import EntryKind
 from health.compaction.strategies.passage_view import Chosen, View
 from health.compaction.terms.ports import Asking, Attempt, GaveWay, Kit, Need, Read, unchanged
@@ -196,7 +196,7 @@ def _laid_down(
     pieces: Sequence[Piece], starts: Sequence[Place | None], kit: Kit, changed: Collection[Place]
 ) -> list[int]:
     """The rules in force, then what else was laid down and changed something, the newest first."""
-    kinds = {(entry.source_id, entry.text): entry.kind for entry in kit.entries if not is_seen(entry)}
+    kinds = {(entry.source_id, entry.text): entry.kind for entry in laid_down(kit.entries)}
     newest = [(at, kinds.get((pieces[at].source_id, pieces[at].text))) for at in reversed(range(len(pieces)))]
     rules = [at for at, kind in newest if kind is EntryKind.RULE]
     return [*rules, *(at for at, kind in newest if kind and starts[at] in changed)]

@@ -1,11 +1,13 @@
 """Results of tools as the model reads them in few tokens: one row of `key=value` for each object of JSON.
 
 Braces, quotes and commas of JSON are a third of its tokens and say nothing. No value is altered: numbers stay as they
-were written, a text of several lines stands below its key. What is no JSON stays as it is.
+were written, a text of several lines stands below its key. NUL and half a character pair, which no database or no
+provider takes, stay the escapes that they were. What is no JSON stays as it is.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +18,7 @@ from health.compaction.trimming.payload_json import parse, written
 DEEPEST = 12
 # Rows of no more characters stand on one line.
 ONE_LINE = 320
+_ONLY_ESCAPED = re.compile("[\0\ud800-\udfff]")
 
 
 @of_text
@@ -36,7 +39,8 @@ def _in_rows(text: str) -> str:
 def _joined(rows: list[str]) -> str:
     """Each row a line; all on one where they are short together."""
     line = "; ".join(rows).replace(":; ", ": ")
-    return line if len(line) <= ONE_LINE and "\n" not in line else "\n".join(rows)
+    text = line if len(line) <= ONE_LINE and "\n" not in line else "\n".join(rows)
+    return _ONLY_ESCAPED.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
 
 
 def _may_be_json(text: str) -> bool:

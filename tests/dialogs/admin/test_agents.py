@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.test import Client
 
 from dialogs.llms.guard import guard_of
 from dialogs.models import LLM, Agent, Dialog, McpServer
+from health.models import SettingsChange
+from tests.dialogs.admin.conftest import told
+from tests.dialogs.pages.views.forms import sent
+from tests.dialogs.pages.views.pages import page
 
 COMPACTED = {"compaction": "automatic", "when_full": "compact"}
 
@@ -30,6 +36,26 @@ def test_the_page_says_where_an_agents_files_are(staff: Client, agent: Agent) ->
     page = staff.get(f"/admin/dialogs/agent/{agent.pk}/change/").content.decode()
 
     assert str(Path(settings.DOMINDS_WORKSPACES_DIR) / "helper") in page
+
+
+@pytest.mark.parametrize(("taken", "where"), [(False, "renamed"), (True, "helper")])
+def test_files_go_along_with_a_new_short_name_and_never_among_anothers(
+    staff: Client, agent: Agent, settings: Any, tmp_path: Path, taken: bool, where: str
+) -> None:
+    settings.DOMINDS_WORKSPACES_DIR = tmp_path
+    (tmp_path / "helper").mkdir()
+    (tmp_path / "helper" / "plan.md").write_text("The plan.")
+    if taken:
+        (tmp_path / "renamed").mkdir()
+        (tmp_path / "renamed" / "theirs.md").write_text("Not the helper's.")
+
+    answer = staff.post(
+        f"/admin/dialogs/agent/{agent.pk}/change/",
+        {"name": agent.name, "slug": "renamed", "llm": str(agent.llm_id), "enabled": "on"} | COMPACTED,
+    )
+
+    assert (tmp_path / where / "plan.md").read_text() == "The plan."
+    assert any("Its files are still in" in line for line in told(answer)) == taken
 
 
 def test_an_agents_limit_is_shown_with_where_it_comes_from(staff: Client, agent: Agent) -> None:
@@ -80,6 +106,20 @@ def test_staff_say_what_comes_first_when_the_context_of_an_agent_fills(staff: Cl
     save(staff, agent, when_full="remind")
 
     assert agent.when_full == "remind"
+
+
+def test_what_is_said_on_an_agents_page_is_not_taken_back_by_a_settings_page_that_stood_open(
+    staff: Client, agent: Agent, sam: User
+) -> None:
+    fields = sent(page(staff, "/settings/context/"), "context-form")
+    save(staff, agent, when_full="remind")
+
+    answer = staff.post("/settings/context/", fields | {"do": ["save"], "default_limit": ["6000"]})
+
+    agent.refresh_from_db()
+    assert (answer.status_code, agent.when_full) == (409, "remind")
+    noted = SettingsChange.objects.values_list("key", "before", "after", "changed_by").get()
+    assert noted == ("agents.helper.when_full", "compact", "remind", sam.pk)
 
 
 def test_an_agent_has_a_chain_of_its_own(staff: Client, agent: Agent) -> None:

@@ -39,6 +39,14 @@ def test_keys_are_revoked_and_those_that_were_are_not_counted(staff: Client, key
     assert not ApiKey.objects.filter(revoked_at=None).exists()
 
 
+def test_a_key_of_an_account_that_was_switched_off_is_not_told_to_be_usable(
+    staff: Client, key: ApiKey, alice: User
+) -> None:
+    User.objects.filter(pk=alice.pk).update(is_active=False)
+
+    assert '<td class="field-state">account disabled</td>' in staff.get(LIST).content.decode()
+
+
 def test_who_may_only_look_revokes_nothing(client: Client, key: ApiKey, bob: User) -> None:
     User.objects.filter(pk=bob.pk).update(is_staff=True)
     bob.user_permissions.add(Permission.objects.get(codename="view_apikey"))

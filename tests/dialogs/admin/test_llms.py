@@ -14,6 +14,8 @@ from dialogs.models import LLM, Agent, Dialog, LlmBounds, Message, Provider
 from dialogs.pages.writes import create_dialog
 from tests.builders import a_generation
 from tests.dialogs.admin.conftest import told
+from tests.dialogs.pages.views.forms import sent
+from tests.dialogs.pages.views.pages import page
 
 
 def page_of(llm: LLM) -> str:
@@ -47,6 +49,17 @@ def test_saving_something_else_leaves_the_window_the_servers(staff: Client, llm:
     save(staff, llm, context_length="8192", label="Tiny")
 
     assert (llm.label, llm.context_length_source) == ("Tiny", "server")
+
+
+def test_a_page_that_stood_open_does_not_take_back_what_the_server_says_since(staff: Client, llm: LLM) -> None:
+    detect(llm, 8192)
+    form = sent(page(staff, page_of(llm)), "llm_form")
+    detect(llm, 4096)
+
+    staff.post(page_of(llm), form | {"label": ["Tiny"]})
+
+    llm.refresh_from_db()
+    assert (llm.label, llm.context_length, llm.context_length_source) == ("Tiny", 4096, "server")
 
 
 def test_an_emptied_window_falls_back_to_what_the_server_said(staff: Client, llm: LLM) -> None:
@@ -212,6 +225,26 @@ def test_what_was_learned_of_a_window_is_shown_and_made_forgotten(staff: Client,
     save(staff, llm, context_length="1000", _forget_window="1")
 
     assert not LlmBounds.objects.exists()
+
+
+def test_of_another_model_nothing_is_known_that_was_read_or_learned_of_the_one_before(staff: Client, llm: LLM) -> None:
+    detect(llm, 8192)
+    LLM.objects.filter(pk=llm.pk).update(limits_read_at=timezone.now(), tool_calling="refused")
+    LlmBounds.objects.create(llm=llm, accepted=7000)
+
+    response = save(staff, llm, model_id="another", context_length="8192")
+
+    assert (llm.context_length, llm.context_length_source, llm.detected_context_length) == (None, "", None)
+    assert (llm.tool_calling, LlmBounds.objects.exists()) == ("auto", False)
+    assert "scripted/another: what was read and learned of its window before is forgotten." in " ".join(told(response))
+
+
+def test_of_another_model_the_window_that_was_typed_with_its_name_holds(staff: Client, llm: LLM) -> None:
+    detect(llm, 8192)
+
+    save(staff, llm, model_id="another", context_length="2048")
+
+    assert (llm.context_length, llm.context_length_source) == (2048, "admin")
 
 
 def test_compaction_is_switched_off_for_an_llm(staff: Client, llm: LLM) -> None:

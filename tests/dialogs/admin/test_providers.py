@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from dialogs.common.secrets import decrypt
 from dialogs.models import LLM, Provider
 from tests.dialogs.admin.conftest import told
+from tests.dialogs.pages.views.forms import sent
+from tests.dialogs.pages.views.pages import page
 
 NO_LLMS = {"llms-TOTAL_FORMS": "0", "llms-INITIAL_FORMS": "0"}
 GOOD = {"name": "local", "kind": "openai", "base_url": "http://127.0.0.1:1234/v1", "enabled": "on", **NO_LLMS}
@@ -53,6 +56,20 @@ def test_a_stored_key_can_be_removed(staff: Client, provider: Provider) -> None:
     assert Provider.objects.get().api_key_encrypted == ""
 
 
+def test_of_two_who_change_a_provider_at_once_neither_undoes_what_the_other_wrote(
+    staff: Client, provider: Provider
+) -> None:
+    address = f"/admin/dialogs/provider/{provider.pk}/change/"
+    form = sent(page(staff, address), "provider_form")
+    change(staff, provider, new_key="sk-very-secret", base_url="other.json", enabled="")
+
+    staff.post(address, form | {"label": ["Renamed"]})
+
+    provider.refresh_from_db()
+    assert (provider.label, provider.base_url, provider.enabled) == ("Renamed", "other.json", False)
+    assert decrypt(provider.api_key_encrypted) == "sk-very-secret"
+
+
 @pytest.mark.parametrize(
     "elsewhere",
     ["https://thief.test/v1", "http://host.test/v1", "https://host.test:8443/v1", "https://host.test.org/v1"],
@@ -64,6 +81,20 @@ def test_a_key_is_not_sent_to_another_server_than_it_was_written_for(staff: Clie
 
     assert Provider.objects.get().api_key_encrypted == ""
     assert "The stored key was removed" in " ".join(told(response))
+
+
+@pytest.mark.parametrize(("address", "window"), [("https://other.test/v1", None), ("https://host.test/api/v1", 8192)])
+def test_what_one_server_said_of_its_models_does_not_hold_for_another(
+    staff: Client, provider: Provider, llm: LLM, address: str, window: int | None
+) -> None:
+    change(staff, provider, kind="openai", base_url="https://host.test/v1")
+    LLM.objects.update(context_length=8192, context_length_source="server", limits_read_at=timezone.now())
+    form = sent(page(staff, f"/admin/dialogs/provider/{provider.pk}/change/"), "provider_form")
+
+    response = staff.post(f"/admin/dialogs/provider/{provider.pk}/change/", form | {"base_url": [address]})
+
+    assert LLM.objects.get().context_length == window
+    assert len(told(response)) == (2 if window is None else 1)
 
 
 @pytest.mark.parametrize("same", ["https://host.test/api/v1", "https://HOST.test/v1/"])

@@ -58,6 +58,24 @@ async def test_a_history_above_the_threshold_is_compacted_before_it_is_sent(guar
     assert sent.endswith("And now?")
 
 
+async def test_results_that_tell_of_nul_or_half_a_character_are_compacted_and_sent(
+    guarded_client: Client, play: Play
+) -> None:
+    """A round is told in rows, without JSON's escapes: PostgreSQL stores no NUL, UTF-8 has no half characters."""
+    read = await sync_to_async(play)(said(900, "Done."))
+    call = {"id": "c1", "type": "function", "function": {"name": "grep", "arguments": '{"for": "\\u0000"}'}}
+    found = {"role": "tool", "tool_call_id": "c1", "content": '{"found": "a\\u0000b \\ud83d", "lines": 7}'}
+    round_of_tools = [user("What is in it?"), assistant("", tool_calls=[call]), found, assistant("Seven lines.")]
+
+    history = long_history(LONG)
+
+    response = await guarded_client.ask(*history[:-8], *round_of_tools, *history[-8:], user("And now?"))
+
+    assert response.status_code == 200, response.content
+    assert (await CompactionRun.objects.aget()).status == Applied
+    assert r"found=a\u0000b \ud83d" in contents(read()[0])
+
+
 def as_the_library(instructions: dict[str, Any], messages: list[dict[str, Any]]) -> str:
     """What `compact_messages` makes of the same messages with the settings of the run, as one text."""
     run = CompactionRun.objects.get()

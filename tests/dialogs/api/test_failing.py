@@ -13,6 +13,8 @@ from dialogs.api import endpoints, responding
 from dialogs.driver import run
 from dialogs.driver.run import drive
 from dialogs.models import Dialog, Generation
+from dialogs.pages.writes import trash_dialog
+from dialogs.transcript.writes.dialog_row import erase_dialog
 from dialogs.turns.reads.turns import due_dialogs
 from health.models import ContextEvent
 from tests.dialogs.api.conftest import Client, Play, a_tool, assistant, calling, said, user
@@ -184,6 +186,26 @@ async def test_after_a_failure_the_same_history_is_answered(client_of_alice: Cli
 
     assert again.json()["choices"][0]["message"]["content"] == "Fine."
     assert await Dialog.objects.acount() == 1
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+async def test_an_answer_whose_conversation_is_erased_meanwhile_is_no_failure_to_be_tried_again(
+    client_of_alice: Client, play: Play, stream: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    await sync_to_async(play)(said(120, [f"{number} " for number in range(200)], delay=0.05))
+    asking = asyncio.create_task(client_of_alice.lines(user("Count")) if stream else client_of_alice.ask(user("Count")))
+    while not await Generation.objects.aexists():  # noqa: ASYNC110  a row is looked for
+        await asyncio.sleep(0.05)
+
+    dialog = await Dialog.objects.aget()
+    await sync_to_async(trash_dialog)(dialog=dialog)
+    await sync_to_async(erase_dialog)(dialog=dialog)
+
+    came = await asking
+    error = json.loads(came[-1] if stream else came.content)["error"]
+    assert (error["code"], error["type"]) == ("conversation_erased", "invalid_request_error")
+    assert stream or came.status_code == 404
+    assert "A client's turn failed" not in caplog.text
 
 
 async def test_a_client_that_waits_for_the_whole_and_leaves_stops_the_model_too(

@@ -23,7 +23,7 @@ from tests.dialogs.driver.test_crashes import drive_to_the_end
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SLOWLY = {"text": ["word "] * 20, "delay": 0.1, "usage": USAGE}
+SLOWLY = {"text": ["word "] * 20, "delay": 0.05, "usage": USAGE}
 AWAY = OperationalError("connection refused")
 Outage = Callable[[object, str, int], list[int]]
 
@@ -32,6 +32,7 @@ Outage = Callable[[object, str, int], list[int]]
 def outage(monkeypatch: pytest.MonkeyPatch) -> Outage:
     """Lets a function of a module fail the first times, as when the database is away; returns the failures so far."""
     monkeypatch.setattr(outages, "AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(under_way, "FLUSH_EVERY_SECONDS", 0.3)
 
     def fail(module: object, name: str, times: int) -> list[int]:
         real = getattr(module, name)

@@ -69,7 +69,7 @@ def test_who_answers_three_prompts_in_words_is_asked_no_more(dialog: Dialog, pla
 
     assert asked(dialog) == ["caution"] * 3
     dialog.refresh_from_db()
-    status = remediation_status(dialog)
+    status = remediation_status(dialog, takes_notes=True)
     assert status is not None
     assert status.spared == "in_vain"
 
@@ -185,4 +185,4 @@ def test_an_agent_of_whom_nothing_is_asked_gets_no_prompt_and_no_course(
 
     assert asked(dialog) == []
     assert dialog.courses.count() == 1
-    assert remediation_status(dialog).spared == "chosen"
+    assert remediation_status(dialog, takes_notes=True).spared == "chosen"

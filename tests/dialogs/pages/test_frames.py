@@ -10,23 +10,17 @@ from django.utils.translation import override
 from dialogs.agents.writes import add_reminder
 from dialogs.api.writes.api_keys import create_key
 from dialogs.context.views.chart import chart
-from dialogs.models import LLM, Course, Dialog, Message, ToolCall
+from dialogs.models import LLM, Course, Dialog, ToolCall
 from dialogs.models.dialog import Author
 from dialogs.pages.live_view import PageDiff, Rendering, render
 from dialogs.pages.reads.page import dialog_parts
 from dialogs.turns.writes.messages import edit_message, post_message
 from tests import client_dialogs
 from tests.builders import a_call, a_course, a_generation, a_question, a_reading, an_answer
+from tests.dialogs.driver.conftest import ask
 
 ROW = re.compile(r'<article id="([\w-]+)"')
 BLOCK = re.compile(r'id="(live-block-\d+)"')
-
-
-def ask(dialog: Dialog, content: str = "Hello") -> Message:
-    message = post_message(dialog=dialog, content=content)
-    dialog.refresh_from_db()
-    assert isinstance(message, Message)
-    return message
 
 
 def rendered(dialog: Dialog, *, limit: int | None = None) -> Rendering:

@@ -106,15 +106,6 @@ def test_whoever_tells_it_to_stop_while_it_becomes_the_other_is_heard(
     assert "awake" not in said(tmp_path)
 
 
-def test_a_child_that_cannot_live_is_told_in_the_last_line(
-    plan: Plan, become: Callable[..., subprocess.Popen[str]], tmp_path: Path
-) -> None:
-    process = become(Plan(**{**vars(plan), "children": (Child(name="child", command=("/bin/false",)),)}))
-
-    assert process.wait(60) == 1
-    assert "child ended with status 1; that was 5 times" in said(tmp_path).splitlines()[-1]
-
-
 def test_a_data_folder_that_somebody_took_meanwhile_is_left_alone(
     plan: Plan, become: Callable[..., subprocess.Popen[str]], tmp_path: Path
 ) -> None:

@@ -12,6 +12,13 @@ def test_only_a_worker_with_many_threads_lets_them_share_heaps() -> None:
     assert "MALLOC_ARENA_MAX" not in compaction.environment
 
 
+def test_web_processes_and_workers_give_back_the_memory_of_large_texts() -> None:
+    children = [*map(run.worker, run.WORKERS), *run.web(host="127.0.0.1", port=8000, listens=None)]
+
+    given = [child.environment[f"MALLOC_{name}_THRESHOLD_"] for child in children for name in ("MMAP", "TRIM")]
+    assert given == ["131072"] * 2 * len(children)
+
+
 def test_an_address_of_ipv6_has_one_web_process_that_listens_by_itself() -> None:
     (child,) = run.web(host="::1", port=8000, listens=None)
 

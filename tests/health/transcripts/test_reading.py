@@ -73,6 +73,7 @@ def test_entries_that_are_no_messages_are_left_for_the_border_to_refuse() -> Non
         (b"42", "no objects"),
         (b"null", "no objects"),
         (b"[" * 100_000, "nested too deeply"),
+        (b"[" + b"9" * 5_000 + b"]", "a number of thousands of digits"),
         (b'{"mapping": 7}', "not a tree"),
         (b'[{"mapping": {"a": {"message": {"author": 7, "content": {"parts": ["x"]}}}}}]', "built in another way"),
         (b'[{"id": "1", "chat": {"history": {"messages": {"a": {"files": [7]}}}}}]', "built in another way"),

@@ -95,6 +95,14 @@ def test_a_preview_whose_time_has_run_out_applies_itself(dialog: Dialog, draft: 
     assert dialog.courses.get().head_run == draft
 
 
+def test_a_preview_of_before_the_clock_went_back_applies_itself(dialog: Dialog, draft: CompactionRun) -> None:
+    CompactionRun.objects.filter(pk=draft.pk).update(draft_until=timezone.now() + timedelta(hours=1))
+
+    sweep()
+
+    assert CompactionRun.objects.get().status == Status.APPLIED
+
+
 def test_a_preview_without_an_hour_waits(dialog: Dialog, draft: CompactionRun) -> None:
     sweep()
 

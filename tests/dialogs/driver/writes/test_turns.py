@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from dialogs.driver.writes import turns
-from dialogs.models import Dialog, QueuedMessage
+from dialogs.models import Dialog, Generation, QueuedMessage
 from dialogs.turns.reads.turns import dialog_to_drive, driven, due_dialogs, state_of, turn_status
 from dialogs.turns.writes import lease
 from dialogs.turns.writes.lease import Claim, LeaseLost
@@ -185,6 +185,24 @@ def test_when_a_retry_brings_nothing_the_earlier_answer_shows_again(due: Dialog)
 @pytest.mark.django_db
 def test_an_erased_dialog_has_no_work() -> None:
     assert driven(uuid4()) is None
+
+
+def test_a_next_try_of_before_the_clock_went_back_is_waited_for_no_longer(due: Dialog) -> None:
+    fail_once(due)
+    assert due_dialogs() == []
+
+    ended = timezone.now() + timedelta(hours=1)
+    Generation.objects.update(finished_at=ended, retry_at=ended + timedelta(seconds=9))
+
+    assert due_dialogs() == [due.pk]
+    assert state_of(dialog_to_drive(due.pk)).retry_in == 0
+
+
+def fail_once(due: Dialog) -> None:
+    """With its next try in nine seconds, and nobody at work."""
+    ended = timezone.now()
+    row = a_generation(due, status="failed")
+    Generation.objects.filter(pk=row.pk).update(finished_at=ended, retry_at=ended + timedelta(seconds=9))
 
 
 def test_the_sweeper_sees_what_nobody_drives(due: Dialog) -> None:

@@ -13,13 +13,7 @@ from dialogs.pages.reads.transcript import transcript
 from dialogs.turns.writes.messages import edit_message, post_message, retry
 from dialogs.turns.writes.tool_calls import add_results
 from tests.builders import a_call, a_course, a_generation, a_question, an_answer
-
-
-def ask(dialog: Dialog, content: str = "Hello") -> Message:
-    message = post_message(dialog=dialog, content=content)
-    dialog.refresh_from_db()
-    assert isinstance(message, Message)
-    return message
+from tests.dialogs.driver.conftest import ask
 
 
 def kinds(dialog: Dialog) -> list[str]:

@@ -11,8 +11,9 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from dialogs.models import LLM, Dialog, Message, QueuedMessage
-from dialogs.turns.writes.messages import edit_message, post_message
+from dialogs.turns.writes.messages import edit_message
 from tests.builders import an_answer
+from tests.dialogs.driver.conftest import ask
 from tests.dialogs.pages.views.forms import sent
 from tests.dialogs.pages.views.pages import HTMX, Page, page
 
@@ -26,13 +27,6 @@ def url(dialog: Dialog, action: str) -> str:
 
 def edit(dialog: Dialog, message: Message) -> str:
     return url(dialog, f"messages/{message.pk}/edit/")
-
-
-def ask(dialog: Dialog, content: str = "Hello") -> Message:
-    message = post_message(dialog=dialog, content=content)
-    dialog.refresh_from_db()
-    assert isinstance(message, Message)
-    return message
 
 
 def answered(dialog: Dialog, content: str = "Hello") -> Message:

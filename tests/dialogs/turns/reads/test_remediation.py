@@ -15,7 +15,7 @@ from tests.builders import a_course, an_answer
 def seen(dialog: Dialog, **course: Any) -> RemediationStatus:
     Course.objects.filter(dialog=dialog).update(**course)
     dialog.refresh_from_db()
-    status = remediation_status(dialog)
+    status = remediation_status(dialog, takes_notes=True)
     assert status is not None
     return status
 

@@ -127,6 +127,14 @@ def marked(said: tuple[str, ...]) -> tuple[str, ...]:
         ("~The tour covers Rome, Siena and Pisa.", "The tour now covers Lucca, Prato and Assisi."),
         ("~Never touch server web1.", "Change of plan: never touch server web2."),
         ("~Always deploy from release-1.", "Always deploy from release-2."),
+        ("~The exam is in room 4/6.", "The exam moves to room 4/8."),
+        ("~The tenants' meeting is on Friday.", "The tenants meeting is on Monday."),
+        ("~Never set the timeout above 30.", "Never set the timeout above 60."),
+        ("~Never set the timeout to 30.", "From now on never set the timeout to 60."),
+        ("~Never call from 9:00 to 17:00.", "Never call from 9:00 to 18:00."),
+        ("~初二(3)班的家长会在周五。", "初二(3)班的家长会改到周一。"),
+        ("~初二(3)班有42人。", "初二(3)班现在有43人。"),
+        ("~李先生负责合同。", "王女士负责合同。"),
     ],
 )
 def test_what_is_said_anew_of_a_subject_takes_the_place_of_what_was_said(said: tuple[str, ...]) -> None:
@@ -338,6 +346,13 @@ def test_corrections_and_withdrawals_stand_and_what_they_end_does_not(said: tupl
         ("Never give code X1 to customers.", "Never give code X2 to customers."),
         ("Never eat at Luigi's.", "Never eat at Mario's."),
         ("Valve B opens at 6:00.", "Please watch that valve C opens at 6:30."),
+        # Of values that are forbidden there may be any number; of two people each has their own.
+        ("Never set the timeout to 30.", "Never set the timeout to 60."),
+        ("Never run the job at 9:00.", "Never run the job at 12:00."),
+        ("不要把超时设成30秒。", "不要把超时设成60秒。"),
+        ("李先生对花生过敏。", "王女士对花生不过敏。"),
+        ("给李先生留靠窗的位子。", "给王女士留过道的位子。"),
+        ("初二(3)班有42人。", "初二(4)班有40人。"),
     ],
 )
 def test_other_subjects_and_further_values_replace_nothing(said: tuple[str, ...]) -> None:

@@ -32,6 +32,10 @@ def test_json_becomes_rows(told: str, rows: str) -> None:
     assert in_rows(told) == rows
 
 
+def test_what_no_database_or_no_provider_takes_stays_escaped() -> None:
+    assert in_rows('{"a": "x\\u0000y", "\\ud83d": "\\ud83d\\ude42"}') == "a=x\\u0000y \\ud83d=\U0001f642"
+
+
 @pytest.mark.parametrize("told", ["", "plain words", "{not json}", '{"a": 1, "a": 2}', "[INFO] started", "x{\ny}"])
 def test_what_is_no_json_stays_as_it_is(told: str) -> None:
     assert in_rows(told) == told
