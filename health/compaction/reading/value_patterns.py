@@ -327,6 +327,15 @@ DEEDS = re.compile(
     r"|^(?:these are|this is|here(?:'s| is| are))\b|^(?:以下|下面|这是|这里)"
     r"|(?<!to )\b(?:has|had)\b(?! to\b)"
 )
+# A question whose mark nobody typed. Who says hello so goes on with a wish; 怎么都行 asks nothing.
+ASKS = Phrases.of(
+    r"^(?:(?:and|so|but|ok|hey|hi|then)\b,? )?(?:how(?! about we)|why|which"
+    r"|who(?:'s| is)|what(?:'s| is| are| do| does| did| would| about)|where(?:'s| is| are| do| does| can| should)"
+    r"|when(?: is| are| do| does| did))\b(?!.{0,160}, (?:i|we|please)\b)"
+    r"|^(?:explain|recommend|suggest|translate|does|did|is|are|should i|shall i|do (?:i|we|you|they)) ",
+    r"^推荐|^编个|^出个|^翻译|为什么|为啥|怎么(?!都|也|样都)|咋|(?<![没有])(?:什么|啥)(?!都|也|时候都)"
+    r"|多[久远少大高长重宽深](?!都|也)|[吗嘛]$|[吗嘛][。，！~]|谁(?!都|也)|哪(?!怕)|几[个点号]",
+)
 # Who tells what a letter says of a date states the date; where a colon or a quote follows, it is another's text.
 TELLS = re.compile(
     r"\b(?:says?|said|reads|read that|wrote|writes|claims?|told (?:me|us)|according to)\b(?!\s*,?\s*[:：\"“])", re.I

@@ -18,6 +18,7 @@ from health.compaction.reading.text import Passage, of_text, passages, remembere
 from health.compaction.reading.value_patterns import (
     AFTER_SUBJECT,
     ASIDE,
+    ASKS,
     ATTRIBUTES,
     BREAKS,
     CHOSEN,
@@ -44,7 +45,6 @@ from health.compaction.reading.value_patterns import (
     ZH_COMMON,
     ZH_GENERIC,
     ZH_NAME,
-    Phrases,
     Sort,
     may_hold_values,
     raw_tokens,
@@ -59,15 +59,6 @@ MOST_MESSAGES, MOST_TYPED = 500, 12_000
 MOST_STATED, MOST_ECHOED, MOST_NOTED, MOST_OF_ASSENT = 240, 160, 100, 1
 # "The grey rug? Don't order it." The question names the subject in so many words at most.
 MOST_ASKED = 5
-# A question whose mark nobody typed. Who says hello so goes on with a wish; 怎么都行 asks nothing.
-ASKS = Phrases.of(
-    r"^(?:(?:and|so|but|ok|hey|hi|then)\b,? )?(?:how(?! about we)|why|which"
-    r"|who(?:'s| is)|what(?:'s| is| are| do| does| did| would| about)|where(?:'s| is| are| do| does| can| should)"
-    r"|when(?: is| are| do| does| did))\b(?!.{0,160}, (?:i|we|please)\b)"
-    r"|^(?:explain|recommend|suggest|translate|does|did|is|are|should i|shall i|do (?:i|we|you|they)) ",
-    r"^推荐|^编个|^出个|^翻译|为什么|为啥|怎么(?!都|也|样都)|咋|(?<![没有])(?:什么|啥)(?!都|也|时候都)"
-    r"|多[久远少大高长重宽深](?!都|也)|[吗嘛]$|[吗嘛][。，！~]|谁(?!都|也)|哪(?!怕)|几[个点号]",
-)
 # Characters of a message that are searched for names and echoes.
 HEARD = 4_000
 # What may be in force besides names.

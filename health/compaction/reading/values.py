@@ -224,8 +224,7 @@ class Book:
                 and not (_is_besides(new, old) or of_two_speakers(new, old))
                 and not changes_a_part(new, old, new.names)
                 and (corrects or not new.has_value or new.names <= old.names | old.content)
-                and (corrects or not tell_of_another(new, old))
-                and (corrects or not counts_something_else(new.text, old.text))
+                and (corrects or not (tell_of_another(new, old) or counts_something_else(new.text, old.text)))
             ):
                 return [old]
         return []
