@@ -629,17 +629,35 @@ def test_a_request_in_the_form_of_a_question_is_none(sentence: str, asks: bool) 
         ("how long does paint need to dry", True),
         ("what's a good name for a ferry", True),
         ("does moss hurt a roof", True),
-        ("Recommend a book on tides", True),
+        ("is the ferry late on Sundays", True),
+        ("Translate everything into French.", False),
+        ("Is vegetarian, like Nora.", False),
+        ("Did the tax return, it took 3 hours.", False),
         ("What I want is the blue tent.", False),
         ("How are you, I would like two tickets.", False),
         ("油漆多久能干", True),
         ("屋顶的青苔怎么去掉", True),
-        ("推荐一本讲潮汐的书", True),
+        ("推荐的书不超过50元", False),
+        ("还有几个人要来，订12个位子。", False),
         ("怎么都行，帐篷要蓝的。", False),
     ],
 )
 def test_a_question_needs_no_mark(sentence: str, asks: bool) -> None:
     assert is_question(sentence) is asks
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ("Translate everything you write into French.", "Translate everything you write into German."),
+        ("Recommend only vegetarian dishes to me.", "Recommend only vegan dishes to me."),
+        ("Explain things in at most three sentences.", "Explain things in at most five sentences."),
+        ("Suggest at most 3 dishes.", "Suggest at most 5 dishes."),
+        ("推荐的书不超过50元。", "推荐的书不超过80元。"),
+    ],
+)
+def test_what_the_agent_is_told_to_do_is_no_question_and_can_be_told_otherwise(before: str, now: str) -> None:
+    assert sentences(talk(before, now)) == (before,)
 
 
 def test_one_question_takes_no_place_of_another() -> None:
