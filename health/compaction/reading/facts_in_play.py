@@ -25,6 +25,8 @@ from health.compaction.terms.units import INSTRUCTING, WRITTEN, Role, Unit
 MOST_FACTS = 80
 # What the user states in words alone, with a value, and what changed another: more than what is only seen, 5 at most.
 WORDS_WEIGHT, CHANGED_WEIGHT = 5.5, 7.0
+# Of a longer message, in characters, a sentence is told only for what it names or changed: the rest of it is a tale.
+MOST_SHORT = 300
 # Of a longer text the beginning and the end are read, in characters.
 MOST_READ = 200_000
 _RECENT = 8  # units
@@ -65,8 +67,10 @@ def stated_in(
         for passage in passages(unit.content) if unit.id in speaking else ():
             at, key = (unit.id, passage.start), normal_text(passage.text)
             if at in force.stated and key not in said and passage.text not in told[unit.id]:
-                said.add(key)
-                yield place, _stated(unit, passage.text, force, at)
+                entry = _stated(unit, passage.text, force, at)
+                if entry.facts or at in force.changed or len(unit.content) <= MOST_SHORT:
+                    said.add(key)
+                    yield place, entry
 
 
 def _stated(unit: Unit, text: str, force: Force, at: Place) -> Entry:

@@ -349,6 +349,15 @@ def test_what_the_user_states_without_a_number_is_kept_too(fact: str) -> None:
     assert (entry.kind, entry.text, is_seen(entry)) == (EntryKind.FACT, fact, False)
 
 
+def test_of_a_long_tale_only_what_it_names_is_kept() -> None:
+    tale = " ".join(
+        f"The {who} painted nine boats behind the ice house." for who in ["cook", "pilot", "clerk", "mate", "smith"]
+    )
+    long = f"{tale} {tale.replace('painted', 'moved')} Send the lamp to 12 Castle Street."
+
+    assert kept(long, by(Role.ASSISTANT, "Noted.")) == ["Send the lamp to 12 Castle Street."]
+
+
 def test_two_facts_of_one_day_are_both_kept() -> None:
     facts = ["The boiler is serviced on 9 May.", "Clara's flight lands on 9 May."]
 
