@@ -147,6 +147,19 @@ _TELLING = re.compile(
     r"(?:[-*•\d.)\s]|please |and |also |ok,? |so |actually,? |no,? ){0,6}"
     r"(?:use|keep|reply|answer|respond|speak|call me|address me|format|indent|treat|assume|follow|write in)\b(?! to\b)"
 )
+# One thing is asked for, and done with the answer. What names a habit ("every", "only", 每) is none, nor is an order to
+# tell somebody else.
+_ERRAND = re.compile(
+    r"(?:[^:\n]{1,24}: *)?(?:(?:and|also|now|then|next|ok|okay|please|just|can you|could you|would you)[ ,]+){0,4}"
+    r"(?:(?:tell|give|show|find|remind|teach|get) (?:me|us)|look up|search for|explain|describe|summari[sz]e|list|name"
+    r"|(?:write|draft|suggest|recommend|compose)(?: me| us)? (?:a|an|some|one|two|three|four|five|ten|\d+))\b"
+    r"|(?:[^：\n]{1,12}：)?(?:那|再|请|麻烦|你|先|也|顺便){0,4}(?:(?:帮我|给我|跟我|为我)?(?:讲|说|推荐|列|写|解释|介绍|查|找|起|总结|描述)"
+    r"(?:一|两|三|几|个|下|出|\d)|(?:告诉|教)我)"
+)
+_HABIT = re.compile(
+    r"\b(?:every|everything|each|always|never|all|any|only|whenever|no|not|don't|without|must|should|at (?:most|least)"
+    r"|from now)\b|[每都总只不别勿]|一律|以后"
+)
 _GUESS = re.compile(r" have \w{2,20}(?:ed|en)\b")
 _BEFORE = {"avoid": " to", "remember": "i", "ensure": " to"}
 
@@ -183,6 +196,12 @@ _WORTH = {kind: number for number, kind in enumerate(EntryKind)}
 
 def is_question(sentence: str) -> bool:
     return sentence.rstrip(_CLOSING).endswith(("?", "？")) or sentence.rstrip(_FULL_STOP).endswith(("吗", "呢"))
+
+
+def is_errand(sentence: str) -> bool:
+    """Whether it asks for one thing, which is over with the answer: "look up order 7", "give me three names"."""
+    low = _plain(sentence)
+    return bool(_ERRAND.match(low)) and not _HABIT.search(low)
 
 
 def may_bind(text: str) -> bool:
