@@ -76,6 +76,7 @@ def test_what_a_person_took_back_by_hand_is_in_force_no_more_however_often_it_is
         (EntryKind.CONSTRAINT, "我对花生过敏。"),
         (EntryKind.DEADLINE, "The report is due on Friday."),
         (EntryKind.DEADLINE, "Please send it by Monday."),
+        (EntryKind.DEADLINE, "Please send all 3 by 5 May."),
         (EntryKind.DEADLINE, "周五前交报告。"),
         (EntryKind.DECISION, "Let's go with Postgres."),
         (EntryKind.DECISION, "We decided on the blue tiles."),
@@ -87,6 +88,8 @@ def test_what_a_person_took_back_by_hand_is_in_force_no_more_however_often_it_is
         (EntryKind.PREFERENCE, "我喜欢靠窗的座位。"),
         (EntryKind.FACT, "The meeting is on Thursday."),
         (EntryKind.FACT, "My name is Ana."),
+        (EntryKind.FACT, "The room is 3.2 by 4.1 metres."),
+        (EntryKind.FACT, "The rent rose by 10 %."),
     ],
 )
 def test_a_users_sentence_is_an_entry_of_its_kind_word_for_word_with_its_source(kind: EntryKind, sentence: str) -> None:
