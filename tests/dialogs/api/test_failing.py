@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
 
-from dialogs.api import endpoints, responding
+from dialogs.api import endpoints, responding, turn
+from dialogs.api.writes.client_turns import take_up
 from dialogs.driver import run
 from dialogs.driver.run import drive
-from dialogs.models import Dialog, Generation
+from dialogs.models import Agent, ApiKey, Dialog, Generation
 from dialogs.pages.writes import trash_dialog
 from dialogs.transcript.writes.dialog_row import erase_dialog
 from dialogs.turns.reads.turns import due_dialogs
@@ -207,6 +209,27 @@ async def test_an_answer_whose_conversation_is_erased_meanwhile_is_no_failure_to
     assert (error["code"], error["type"]) == ("conversation_erased", "invalid_request_error")
     assert stream or came.status_code == 404
     assert "A client's turn failed" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("what", "status", "code"),
+    [(ApiKey, 401, "invalid_api_key"), (User, 401, "invalid_api_key"), (Agent, 404, "model_not_found")],
+)
+async def test_what_is_deleted_between_the_check_and_the_storing_is_said(
+    client_of_alice: Client, play: Play, monkeypatch: pytest.MonkeyPatch, what: Any, status: int, code: str
+) -> None:
+    await sync_to_async(play)(said(120, "Hi."))
+
+    def deleted_first(**asked: Any) -> Any:
+        what.objects.all().delete()
+        return take_up(**asked)
+
+    monkeypatch.setattr(turn, "take_up", deleted_first)
+
+    refused = await client_of_alice.ask(user("Hello"))
+
+    assert (refused.status_code, refused.json()["error"]["code"]) == (status, code)
+    assert not await Dialog.objects.aexists()
 
 
 @pytest.mark.parametrize("stream", [True, False])
