@@ -362,6 +362,20 @@ def test_of_a_long_tale_only_what_it_names_is_kept() -> None:
     assert kept(long, by(Role.ASSISTANT, "Noted.")) == ["Send the lamp to 12 Castle Street."]
 
 
+def test_of_a_pasted_log_only_what_is_named_again_is_kept() -> None:
+    log = "\n".join(f"2026-03-0{day} INFO worker-{day} took job J-410{day} in {day}0 ms" for day in range(1, 9))
+    found = kept(
+        by(Role.USER, log, kind=Kind.LOG),
+        by(Role.ASSISTANT, "The slow one was J-4104."),
+        *(
+            by(Role.USER, f"And the {boat}?")
+            for boat in ("heron", "gull", "tern", "crane", "swan", "coot", "stork", "duck")
+        ),
+    )
+
+    assert found == ["The slow one was J-4104."]
+
+
 def test_two_facts_of_one_day_are_both_kept() -> None:
     facts = ["The boiler is serviced on 9 May.", "Clara's flight lands on 9 May."]
 
