@@ -116,7 +116,8 @@ def _newest(course: Course) -> CompactionRun | None:
 def _same(was: Sequence[Message], branch: Sequence[Message]) -> dict[int, Message]:
     """The new branch's message that says the same, by the id of the old branch's. Order and rounds are kept."""
     calls = calls_by_message([one.pk for one in (*was, *branch)])
-    begin = next((at for at, (one, other) in enumerate(zip(was, branch, strict=False)) if one != other), len(was))
+    shorter = min(len(was), len(branch))
+    begin = next((at for at, (one, other) in enumerate(zip(was, branch, strict=False)) if one != other), shorter)
     same = {one.pk: one for one in was[:begin]}
     olds, news = was[begin:], branch[begin:]
     if len(olds) * len(news) <= MOST_COMPARED:

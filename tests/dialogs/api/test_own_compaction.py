@@ -109,6 +109,19 @@ async def test_a_client_that_leaves_its_oldest_messages_out_keeps_its_view(guard
     assert await CompactionRun.objects.exclude(trigger="carried").acount() == 1
 
 
+async def test_a_client_that_goes_back_behind_a_compaction_is_answered(guarded_client: Client, play: Play) -> None:
+    read = await sync_to_async(play)(said(900, ANSWER))
+    history: list[dict[str, Any]] = []
+    for number in range(4):
+        history = await asked(guarded_client, *history, user(f"Question {number}. {long_text(number, 70)}"))
+    assert await CompactionRun.objects.aexists()
+
+    await asked(guarded_client, *history[:3])
+
+    assert await Dialog.objects.acount() == 1
+    assert [one["content"] for one in read()[-1]["messages"][1:]] == [one["content"] for one in history[:3]]
+
+
 async def test_a_named_dialog_goes_on_with_whatever_history(client_of_alice: Client, play: Play) -> None:
     await sync_to_async(play)(said(120, "Hi."))
     first = await client_of_alice.ask(user("Hello"))
