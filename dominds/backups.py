@@ -209,4 +209,4 @@ def run_postgres(name: str, *arguments: str, asks: bool = True) -> None:
     if done.returncode:
         # One that was killed, or met what it does not understand, may end without a word.
         said = done.stderr.strip().splitlines() or [f"it ended with {done.returncode} and said nothing."]
-        raise BackupError(f"{name} failed: {next((line for line in said if 'ERROR' in line), said[-1])}")
+        raise BackupError(f"{name} failed: {next((line for line in said if 'error:' in line.lower()), said[-1])}")

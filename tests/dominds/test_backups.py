@@ -321,6 +321,12 @@ def test_a_damaged_database_can_be_replaced(archive: Path) -> None:
 
 
 @pytest.mark.skipif(not os.environ.get("DATABASE_URL"), reason="PostgreSQL's own programs")
+def test_of_what_a_postgres_program_says_the_error_is_told(data_dir: Path) -> None:
+    with pytest.raises(backups.BackupError, match='psql failed: ERROR:  column "nothing" does not exist'):
+        backups.run_postgres("psql", "--command=SELECT nothing")
+
+
+@pytest.mark.skipif(not os.environ.get("DATABASE_URL"), reason="PostgreSQL's own programs")
 def test_missing_postgres_programs_are_said(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
+from django.utils import timezone
 
 from dialogs.api import endpoints, responding, turn
 from dialogs.api.writes.client_turns import take_up
@@ -249,6 +250,21 @@ async def test_an_answer_that_a_person_stops_does_not_end_as_if_it_were_whole(
     # No status that OpenAI's clients try again by themselves.
     assert stream or came.status_code == 400
     assert (await Generation.objects.select_related("message").aget()).message.content.startswith("0 1 2")
+
+
+@pytest.mark.parametrize("ended", [{"revoked_at": timezone.now()}, {"expires_at": timezone.now()}])
+async def test_an_answer_under_way_comes_whole_though_its_key_ends_and_the_next_is_refused(
+    client_of_alice: Client, play: Play, ended: dict[str, Any]
+) -> None:
+    await sync_to_async(play)(said(120, ["One ", "two ", "three."], delay=0.3))
+    asking = asyncio.create_task(client_of_alice.ask(user("Count")))
+    while not await Generation.objects.aexists():  # noqa: ASYNC110  a row is looked for
+        await asyncio.sleep(0.05)
+
+    await ApiKey.objects.aupdate(**ended)
+
+    assert (await asking).json()["choices"][0]["message"]["content"] == "One two three."
+    assert (await client_of_alice.ask(user("Again"))).status_code == 401
 
 
 async def test_a_client_that_waits_for_the_whole_and_leaves_stops_the_model_too(
