@@ -61,7 +61,10 @@ class Person(Crowd):
         self.dialogs, self.own = SETUP["dialogs"][name], SETUP["own"][name]
         token = self._token(self.client.get("/login/", name="sign in, its page"))
         fields = {"csrfmiddlewaretoken": token, "username": name, "password": SETUP["password"]}
-        self.client.post("/login/", fields, name="sign in", headers={"Referer": self.host})
+        how = {"headers": {"Referer": self.host}, "allow_redirects": False, "catch_response": True}
+        with self.client.post("/login/", fields, name="sign in", **how) as answer:
+            if answer.status_code != 302:
+                answer.failure("not let in")
         Crowd.outside -= 1
 
     @staticmethod

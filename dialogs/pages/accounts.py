@@ -32,8 +32,8 @@ from dialogs.common.shared_redis import waiting_client
 FAILURES_ALLOWED = 10
 FAILURES_SECONDS = 300
 Hashed = TypeVar("Hashed")
-# Longer nobody stands in line before their password is looked at.
-HASHING_SECONDS = 30.0
+# Longer nobody stands in line before their password is looked at: proxies commonly give up after a minute.
+HASHING_SECONDS = 50.0
 # On Linux a thread steps back alone, with those that it starts.
 _hashing = ThreadPoolExecutor(1, "hashing", *((os.nice, (10,)) if sys.platform == "linux" else ()))
 

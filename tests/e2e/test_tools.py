@@ -143,6 +143,7 @@ def be_asked(page: Page, stack: Stack) -> None:
     expect(asked).to_contain_text("Which harbour")
     rest(page)
     expect(page.locator("#turn")).to_contain_text("The agent waits for your answer.")
+    expect(page.locator("#live-region > p").last).to_have_text(f"The agent asks: {question['question']}")
     expect(asked.get_by_role("button", name="Porto")).to_be_visible()
     assert_fits_a_phone(page)
 

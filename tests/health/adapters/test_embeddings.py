@@ -135,16 +135,31 @@ class TestSlowness:
         run = world.embeddings().run()
 
         assert [used(run, some(100)), used(run, some(100, start=100))] == ["swift", "swift"]
-        assert len(world.encoded) == embeddings.SLICE
+        assert len(world.encoded) == embeddings.FEWEST_MEASURED
 
     def test_found_later_does_not_change_a_run_that_has_begun(self) -> None:
         world = World()
         run = world.embeddings().run()
         used(run, some(20))
 
-        world.milliseconds = 5000
+        world.milliseconds = 150
 
-        assert used(run, some(100, start=20)) == "slow"
+        assert used(run, some(50, start=20)) == "slow"
+
+    def test_on_a_machine_that_stands_still_is_found_within_the_first_texts(self) -> None:
+        world = World(milliseconds=60_000)
+
+        assert used(world.embeddings().run(), some(100)) == "swift"
+        assert len(world.encoded) == 8
+
+    def test_found_later_keeps_nobody_waiting_who_has_waited_long(self) -> None:
+        world = World()
+        run = world.embeddings().run()
+        used(run, some(20))
+        world.milliseconds = 60_000
+
+        assert [used(run, some(100, start=20)), used(run, some(1))] == ["none", "none"]
+        assert len(world.encoded) == 20 + embeddings.SLICE
 
     def test_makes_the_next_run_static(self) -> None:
         world = World(milliseconds=150)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from threading import Event
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.conf import LazySettings, settings
@@ -207,3 +208,20 @@ def test_who_waits_holds_no_connection_that_a_page_needs(alice: User, a_long_lin
         alice.set_password("fresh-pass-22")
 
     assert connection.connection is None
+
+
+def test_an_unknown_name_takes_as_many_hashes_as_a_wrong_password(
+    client: Client, db: Any, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.PASSWORD_HASHERS = settings.PASSWORD_HASHERS[1:]
+    User.objects.create_user("carol", password="carol-pass-1")
+    in_line = Mock(side_effect=accounts._in_line)
+    monkeypatch.setattr(accounts, "_in_line", in_line)
+
+    counts = []
+    for name in ("carol", "nobody"):
+        in_line.reset_mock()
+        client.post("/login/", {"username": name, "password": "wrong"})
+        counts.append(in_line.call_count)
+
+    assert counts == [1, 1]
