@@ -333,8 +333,7 @@ ASKS = Phrases.of(
     r"^(?:(?:and|so|but|ok|hey|hi|then)\b,? )?(?:how(?! about we)|why|which"
     r"|who(?:'s| is)|what(?:'s| is| are| do| does| did| would| about)|where(?:'s| is| are| do| does| can| should)"
     r"|when(?: is| are| do| does| did))\b(?!.{0,160}, (?:i|we|please)\b)"
-    r"|^(?:does|is|are|did (?:i|we|you|they|he|she|it)|(?:should|shall|can|could|may) i|do (?:i|we|you|they)) "
-    r"(?!\w{1,20},)",
+    r"|^(?:does|is|are|did (?:i|we|you|they|he|she|it)|should i|shall i|do (?:i|we|you|they)) (?!\w{1,20},)",
     r"为什么|为啥|怎么(?!都|也|样都)|咋|(?<![没有])(?:什么|啥)(?!都|也|时候都)"
     r"|多[久远少大高长重宽深](?!都|也)|[吗嘛]$|[吗嘛][。，！~]|谁(?!都|也)|哪(?!怕)|(?<![有好这那])几[个点号]"
     r"|[\d一二三四五六七八九十日天点号半]还是(?:周|星期|礼拜)?[\d一二三四五六七八九十日天]",

@@ -677,11 +677,6 @@ def test_what_the_agent_is_told_to_do_is_no_question_and_can_be_told_otherwise(b
     assert sentences(talk(before, now)) == (before,)
 
 
-def test_who_asks_whether_they_may_changes_nothing() -> None:
-    asked = "Can I come to the meeting at 10 / It begins at nine, " + "and from then on nobody is let in " * 5
-    assert outdated(talk("The meeting is at 9.", asked)) == []
-
-
 def test_one_question_takes_no_place_of_another() -> None:
     assert outdated(talk("油漆放多久就干", "胶水打开以后能放多久", reply="大概两天。")) == []
     assert outdated(talk("how many legs does a crab have", "how many teeth does a shark have", reply="Ten.")) == []
