@@ -132,9 +132,8 @@ def canonical(kind: str) -> str:
     return TYPES[kind]
 
 
-def embedder(kind: str = DEFAULT, *, threads: int | None = None) -> Embedder:
-    """The answerer for one run. Raises UnsupportedEmbedder. `threads` are torch's, see `MiniLM`."""
-    MiniLM.threads = threads or MiniLM.threads
+def embedder(kind: str) -> Embedder:
+    """The answerer for one run. Raises UnsupportedEmbedder."""
     return _process().run(kind)
 
 

@@ -421,19 +421,6 @@ class TestTheRealModels:
         assert np.isfinite(rows).all()
 
 
-def test_torchs_threads_are_as_many_as_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch = pytest.importorskip("torch")
-    pytest.importorskip("sentence_transformers")
-    before = torch.get_num_threads()
-    monkeypatch.setattr(minilm.MiniLM, "threads", None)
-
-    embedder("static", threads=1)
-    minilm.MiniLM().encode(["a text for one thread"])
-
-    assert torch.get_num_threads() == 1
-    torch.set_num_threads(before)
-
-
 def test_minilm_agrees_with_sentence_transformers_own_way() -> None:
     library = pytest.importorskip("sentence_transformers")
     texts = ["hello there", "The signing key leaked in March. " * 20, "naïve café 你好"]
