@@ -23,6 +23,10 @@ ONE_BY_ONE := $(shell grep -rl --include 'test_*.py' mark.stack tests) -m "stack
 # Where another database can make a difference: queries, locks, connections, processes that die in the middle of a write.
 QUERIES := $(addprefix tests/dialogs/,admin agents api commands compaction context driver learning llms pages transcript transfer turns) \
   tests/health/test_selectors.py tests/health/test_reports.py tests/dominds/test_backups.py tests/dominds/test_rows.py
+# These send no statement of ours that others of QUERIES do not send: what they ask about are texts, counts and programs. They run on SQLite.
+SENT_BY_OTHERS := $(patsubst %,--ignore tests/dialogs/%.py,agents/tools/test_mcp agents/tools/test_workspace api/test_chores api/test_going_on \
+  compaction/test_byte_equality compaction/views/test_still_known learning/what_if/test_engine \
+  $(patsubst %,driver/test_%,compacted_while_asking every_beginning long_run own_words pruning_agent watch))
 DEATHS := tests/dominds/test_web_connections.py tests/dominds/test_survival.py tests/dominds/test_killed_compaction.py
 # Every line and branch of these is run by tests: what decides, and what nothing may be lost by.
 PURE := health/monitor/*,health/loops.py,dialogs/driver/decide.py,dialogs/turns/state.py,health/compaction/chain.py,health/compaction/laws/invariants.py,health/compaction/reading/ledger.py
@@ -72,7 +76,7 @@ test-long: install-dev  ## run the tests with large counts, and the properties w
 	$(BIN)/python -m pytest tests --ignore tests/e2e -m "hypothesis and not long" --hypothesis-profile new
 
 test-postgres: install-dev  ## run what asks a database again, on a PostgreSQL that is started for it
-	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest $(QUERIES) $(TOGETHER)
+	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest $(QUERIES) $(SENT_BY_OTHERS) $(TOGETHER)
 	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest $(DEATHS) -m "stack and not long"
 
 check: install-dev  ## everything a commit must pass: style, types, templates, migrations, tests

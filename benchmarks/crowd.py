@@ -2,7 +2,8 @@
 
 A person signs in, reads pages, and writes into a dialog of their own, whose websocket they watch as a page does. A
 client asks `/v1` for streams in conversations that grow, resending all of them. Of an answer two moments are reported
-as actions of their own: the first word, and the last.
+as actions of their own: the first word, and the last. What is asked before everybody has signed in has a star: the
+machine is busy with passwords then.
 """
 
 from __future__ import annotations
@@ -31,12 +32,18 @@ MOST_TURNS = 20
 
 class Crowd(HttpUser):
     abstract = True
+    # Those who have not signed in yet.
+    outside = SETUP["people"]
+
+    @staticmethod
+    def named(name: str) -> str:
+        return f"{name} *" if Crowd.outside else name
 
     def told(self, kind: str, name: str, since: float, error: Exception | None = None) -> None:
         """Report what took from `since` until now."""
         self.environment.events.request.fire(
             request_type=kind,
-            name=name,
+            name=self.named(name),
             response_time=1000 * (time.perf_counter() - since),
             response_length=0,
             exception=error,
@@ -52,9 +59,13 @@ class Person(Crowd):
     def on_start(self) -> None:
         name = next(self.taken)
         self.dialogs, self.own = SETUP["dialogs"][name], SETUP["own"][name]
-        token = self._token(self.client.get("/login/", name="sign in"))
+        token = self._token(self.client.get("/login/", name="sign in, its page"))
         fields = {"csrfmiddlewaretoken": token, "username": name, "password": SETUP["password"]}
-        self.client.post("/login/", fields, name="sign in", headers={"Referer": self.host})
+        how = {"headers": {"Referer": self.host}, "allow_redirects": False, "catch_response": True}
+        with self.client.post("/login/", fields, name="sign in", **how) as answer:
+            if answer.status_code != 302:
+                answer.failure("not let in")
+        Crowd.outside -= 1
 
     @staticmethod
     def _token(answer: Any) -> str:
@@ -62,29 +73,29 @@ class Person(Crowd):
 
     @task(3)
     def the_list(self) -> None:
-        self.client.get("/", name="list")
+        self.client.get("/", name=self.named("list"))
 
     @task(1)
     def search(self) -> None:
-        self.client.get(f"/?q=word{random.randrange(4000)}", name="search", headers={"HX-Request": "true"})
+        self.client.get(f"/?q=word{random.randrange(4000)}", name=self.named("search"), headers={"HX-Request": "true"})
 
     @task(3)
     def long_dialog(self) -> None:
         """One of those that were there before."""
-        self.client.get(f"/dialogs/{random.choice(self.dialogs)}/", name="dialog")
+        self.client.get(f"/dialogs/{random.choice(self.dialogs)}/", name=self.named("dialog"))
 
     @task(1)
     def insights(self) -> None:
-        self.client.get("/insights/", name="insights")
+        self.client.get("/insights/", name=self.named("insights"))
 
     @task(1)
     def events(self) -> None:
-        self.client.get("/events/", name="events")
+        self.client.get("/events/", name=self.named("events"))
 
     @task(4)
     def write(self) -> None:
         """A message into their own dialog, and the answer word by word."""
-        page = self.client.get(f"/dialogs/{self.own}/", name="dialog, own")
+        page = self.client.get(f"/dialogs/{self.own}/", name=self.named("dialog, own"))
         sending = SENDING.search(page.text)
         if page.status_code != 200 or sending is None:
             return
@@ -95,7 +106,7 @@ class Person(Crowd):
         reading = gevent.spawn(self._read, watched, time.perf_counter())
         fields = {"content": said(), "sending": sending[1], "csrfmiddlewaretoken": self._token(page)}
         headers = {"HX-Request": "true", "Referer": self.host}
-        answer = self.client.post(f"/dialogs/{self.own}/send/", fields, name="send", headers=headers)
+        answer = self.client.post(f"/dialogs/{self.own}/send/", fields, name=self.named("send"), headers=headers)
         if answer.status_code == 204:
             reading.join()
         reading.kill()

@@ -28,7 +28,12 @@ FORMAT = 1
 DATABASE, SECRET_KEY, MANIFEST = "database", "secret_key", "manifest.json"
 # An archive that is cut off, damaged, or something else.
 UNREADABLE = (OSError, EOFError, zlib.error, tarfile.TarError, ValueError, TypeError, KeyError)
-PROGRAMS = {"dump": "pg_dump", "restore": "pg_restore"}
+# Tables of another version of Dominds too, which the archive knows nothing of: they refer to those that it replaces.
+DROP = """DO $$ DECLARE name text; BEGIN
+FOR name IN SELECT format('%I.%I', schemaname, tablename) FROM pg_tables
+  WHERE schemaname = current_schema() AND tablename ~ '^(dialogs|health)_'
+LOOP EXECUTE 'DROP TABLE ' || name || ' CASCADE'; END LOOP; END $$;
+"""
 
 
 class BackupError(Exception):
@@ -86,7 +91,7 @@ def dump_database(target: Path) -> None:
     if connection.vendor == "sqlite":
         copy_sqlite(source=sqlite_path(), target=target)
     else:
-        run_postgres("dump", "--format=custom", "--no-owner", f"--file={target}")
+        run_postgres("pg_dump", "--format=custom", "--no-owner", f"--file={target}")
 
 
 def sqlite_path() -> Path:
@@ -172,7 +177,12 @@ def replace_database(found: Path, aside: Path) -> None:
         replace_file(sqlite_path(), found, aside)
     else:
         dump_database(aside / DATABASE)
-        run_postgres("restore", "--clean", "--if-exists", "--no-owner", "--single-transaction", str(found))
+        drop, script = found.with_name("drop.sql"), found.with_name("restore.sql")
+        drop.write_text(DROP)
+        # Whole before anything is changed: an archive may be damaged.
+        run_postgres("pg_restore", "--clean", "--if-exists", "--no-owner", f"--file={script}", str(found), asks=False)
+        once = ("--single-transaction", "--set=ON_ERROR_STOP=1")
+        run_postgres("psql", "--quiet", "--no-psqlrc", *once, f"--file={drop}", f"--file={script}")
 
 
 def replace_file(old: Path, new: Path | None, aside: Path) -> None:
@@ -183,17 +193,20 @@ def replace_file(old: Path, new: Path | None, aside: Path) -> None:
 
 
 # --- PostgreSQL -------------------------------------------------------------------------------
-def run_postgres(kind: str, *arguments: str) -> None:
-    """PostgreSQL's own tools; the password goes by environment, because a command line can be read by everyone."""
-    program = shutil.which(PROGRAMS[kind])
+def run_postgres(name: str, *arguments: str, asks: bool = True) -> None:
+    """PostgreSQL's own tools; the password goes by environment, because a command line can be read by everyone.
+
+    `asks`: of the database, and not only of a file.
+    """
+    program = shutil.which(name)
     if not program:
-        raise BackupError(f"{PROGRAMS[kind]} is not installed. Install PostgreSQL's client programs.")
+        raise BackupError(f"{name} is not installed. Install PostgreSQL's client programs.")
     base = connection.settings_dict
     where = {"--host": base["HOST"], "--port": base["PORT"], "--username": base["USER"], "--dbname": base["NAME"]}
-    options = [f"{option}={value}" for option, value in where.items() if value]
+    options = [f"{option}={value}" for option, value in where.items() if value and asks]
     environment = {**os.environ, "PGPASSWORD": base["PASSWORD"] or ""}
     done = subprocess.run([program, *options, *arguments], env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         # One that was killed, or met what it does not understand, may end without a word.
         said = done.stderr.strip().splitlines() or [f"it ended with {done.returncode} and said nothing."]
-        raise BackupError(f"{PROGRAMS[kind]} failed: {said[-1]}")
+        raise BackupError(f"{name} failed: {next((line for line in said if 'error:' in line.lower()), said[-1])}")

@@ -26,7 +26,7 @@ SQLITE_OPTIONS = {
 }
 # A statement that a connection has executed so often is parsed and planned no more: that takes the server longer than
 # what most statements ask for.
-PREPARED = {"server_side_binding": True, "prepare_threshold": 5}
+PREPARED = {"server_side_binding": True, "prepare_threshold": 1}
 
 env = environ.Env()
 

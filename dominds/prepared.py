@@ -99,11 +99,13 @@ class Slot(Value):
 
 class SlotOfMany(Slot):
     """A slot that takes many values as one parameter. On PostgreSQL `= ANY` of them, which is looked up in an index,
-    whatever the query joins: with the rows of a subquery it may compare the whole table."""
+    whatever the query joins: with the rows of a subquery it may compare the whole table. The array is selected, so that
+    the plan is the same for any: PostgreSQL would plan anew for each, which takes it longer than to find a few rows."""
 
     def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
         if connection.vendor == "postgresql":
-            return f"{ANY}%s::{self.output_field.db_type(connection)}[])", [self]
+            kind = f"{self.output_field.db_type(connection)}[]"
+            return f"{ANY}(SELECT %s::{kind})::{kind})", [self]
         return "(SELECT value FROM json_each(%s))", [self]
 
 

@@ -161,7 +161,7 @@ DATABASES = {"default": database("DATABASE_URL", DOMINDS_DATA_DIR, is_prepared=D
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 PASSWORD_HASHERS = [
-    "django.contrib.auth.hashers.Argon2PasswordHasher",
+    "dialogs.pages.accounts.OneAtATime",
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
 ]
 AUTH_PASSWORD_VALIDATORS = [

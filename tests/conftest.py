@@ -47,8 +47,19 @@ TransactionTestCase._fixture_teardown = delete_rows  # type: ignore[method-assig
 @pytest.fixture(scope="session", autouse=True)
 def keep_connections() -> None:
     """Each step of the driver would open one of its own, which costs more than the step."""
-    if connection.vendor == "sqlite":
-        connections.settings["default"]["CONN_MAX_AGE"] = None
+    connections.settings["default"]["CONN_MAX_AGE"] = None
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """PostgreSQL drops no database that somebody is connected to, as a thread may still be."""
+    yield
+    if connection.vendor == "postgresql":
+        with django_db_blocker.unblock(), connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -97,6 +97,12 @@ def erased() -> ApiError:
     return ApiError(404, message, type=INVALID, code="conversation_erased", param="messages")
 
 
+def stopped() -> ApiError:
+    """An answer that breaks off is not whole, and a client that tried it again would undo what a person did."""
+    message = "Somebody stopped this answer in Dominds. What had come of it is kept there."
+    return ApiError(400, message, type=INVALID, code="answer_stopped")
+
+
 def not_found(path: str) -> ApiError:
     return ApiError(404, f"There is nothing at {path}.", type=INVALID, code="not_found")
 

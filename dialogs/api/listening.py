@@ -72,6 +72,7 @@ class Listener(Subscriber):
         # What is stored with the last answer: its generation, and whether it calls tools.
         self.concluding: Callable[[Generation, bool], None] | None = None
         self.error: ProviderError | None = None
+        self.is_halted = False
         self.compactions = 0
         self._left = asyncio.Event()
         self._head_start: HeadStart | None = None
@@ -170,6 +171,9 @@ class Listener(Subscriber):
 
     def failed(self, error: ProviderError | None) -> None:
         self.error = error
+
+    def halted(self) -> None:
+        self.is_halted = True
 
     def end(self) -> None:
         """The turn is over. A notice that waits for its end gets it, whatever happened."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from dialogs.api import chunks
 from dialogs.api.chunks import Envelope
-from dialogs.api.errors import ApiError, failure, internal
+from dialogs.api.errors import ApiError, failure, internal, stopped
 from dialogs.api.listening import Heard, Notice, Said, Thought, joined
 from dialogs.api.requests import ClientCall
 from dialogs.api.turn import ClientTurn
@@ -38,7 +38,9 @@ def failed(turn: ClientTurn) -> ApiError | None:
     if turn.problem:
         return turn.problem
     last = turn.outcome.generation if turn.outcome else None
-    if last is not None and last.status in (Generation.Status.FINISHED, Generation.Status.STOPPED):
+    if turn.listener.is_halted or (last is not None and last.status == Generation.Status.STOPPED):
+        return stopped()
+    if last is not None and last.status == Generation.Status.FINISHED:
         return None
     return failure(last, turn.listener.error) if last else internal()
 

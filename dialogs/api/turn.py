@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db import transaction
 
 from dialogs.api.canonical import answer_said, following
-from dialogs.api.errors import ApiError, erased, internal
+from dialogs.api.errors import ApiError, erased, internal, model_not_found, unknown_key
 from dialogs.api.foresight import Foreseen
 from dialogs.api.listening import Listener
 from dialogs.api.reads.clients import Outcome, outcome_of, outcome_with
@@ -27,7 +27,7 @@ from dialogs.driver.guarding import Looked
 from dialogs.driver.run import Known, begun, drive_for, read
 from dialogs.driver.streaming import Call
 from dialogs.llms.windows import must_be_asked, refusal
-from dialogs.models import ApiKey, Dialog, Generation
+from dialogs.models import Agent, ApiKey, Dialog, Generation
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.1
@@ -78,11 +78,20 @@ class ClientTurn:
             # The client has left, and nothing of its request was stored.
             self.problem = internal()
         except Exception:
-            if self.dialog_id and not await in_db(Dialog.objects.filter(pk=self.dialog_id).exists)():
-                self.problem = erased()
-                return
-            logger.exception("A client's turn failed")
-            self.problem = internal()
+            self.problem = await in_db(self._deleted)()
+            if self.problem is None:
+                logger.exception("A client's turn failed")
+                self.problem = internal()
+
+    def _deleted(self) -> ApiError | None:
+        """Whether somebody deleted meanwhile what the request came with or asks for: to try again is of no use."""
+        if self.dialog_id and not Dialog.objects.filter(pk=self.dialog_id).exists():
+            return erased()
+        if not ApiKey.objects.filter(pk=self.key.pk).exists():
+            return unknown_key()
+        if not Agent.objects.filter(pk=self.target.agent.pk).exists():
+            return model_not_found(self.request.model)
+        return None
 
     async def _drive(self) -> None:
         if self.foreseen:

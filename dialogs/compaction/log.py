@@ -12,10 +12,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from dialogs.compaction.pruning_agent import pruning_llm
 from dialogs.compaction.reads.compaction import BY_ITSELF, compactions_of_request, runs_of_turn
 from dialogs.context.material import Material
-from dialogs.models import Dialog
+from dialogs.models import LLM, Dialog
 from dialogs.turns.state import MAX_RESTARTS
 from dialogs.turns.writes.events import Code, log
 from health import rewards
@@ -34,8 +33,8 @@ def log_beginning(run: CompactionRun, *, estimated_before: int) -> None:
     logger.info("Compaction begins: %s", _line({**_which(run), "before": _about(estimated_before)}))
 
 
-def log_end(run: CompactionRun | None) -> None:
-    """Log how a run ended. None: another worker has the run, and logs it."""
+def log_end(run: CompactionRun | None, pruner: LLM) -> None:
+    """Log how a run ended. None: another worker has the run, and logs it. `pruner` is who was asked what to prune."""
     if run is None:
         return
     told = {
@@ -48,7 +47,7 @@ def log_end(run: CompactionRun | None) -> None:
         "steps": ",".join(_step(step) for step in run.steps if not step.get("is_running")),
     }
     for step in run.steps:
-        _log_rejected(run, step.get("why"))
+        _log_rejected(run, step.get("why"), pruner)
     level = logging.WARNING if run.status == Status.FAILED else logging.INFO
     logger.log(level, "Compaction ended: %s", _line(told))
     if run.recovered:
@@ -58,16 +57,18 @@ def log_end(run: CompactionRun | None) -> None:
         logger.info("Reset by a person: the agent begins afresh (dialog=%s run=%s)", run.dialog_id, run.pk)
 
 
-def _log_rejected(run: CompactionRun, told: Any) -> None:
+def _log_rejected(run: CompactionRun, told: Any, pruner: LLM) -> None:
     """A decision of the pruning agent's that was not followed. That it gave none is logged where it was asked."""
     why = from_json(told)
     if why is None or why.why not in {Why.PRUNING_NOT_USED, Why.PRUNED_TOO_LITTLE}:
         return
     cause = why.args.get("why", why)
     if isinstance(cause, Reason) and cause.why not in {Why.NO_ANSWER, Why.ROUND_TOO_LARGE}:
-        llm, cause = pruning_llm(run.dialog), _without_words(cause)
-        logger.warning("Compaction %s: the pruning model %s was not followed: %s", run.pk, llm.slug, cause)
-        log(Code.PRUNER_FAILED, run.dialog, run=run, limit=run.limit_tokens, cause=f"Rejected: {cause}", llm=llm.slug)
+        cause = _without_words(cause)
+        logger.warning("Compaction %s: the pruning model %s was not followed: %s", run.pk, pruner.slug, cause)
+        log(
+            Code.PRUNER_FAILED, run.dialog, run=run, limit=run.limit_tokens, cause=f"Rejected: {cause}", llm=pruner.slug
+        )
 
 
 def _without_words(why: Reason) -> Reason:

@@ -106,9 +106,8 @@ class PruningModel:
         return await _asked(request, self.llm.provider, self.service, most_tokens=most, on_wait=on_wait)
 
 
-def answer_for(run: CompactionRun) -> Callable[[Prune], str | None]:
-    """The function that answers `Prune` in this run: it asks the agent of the settings, or the dialog's own LLM."""
-    llm = pruning_llm(run.dialog)
+def answer_for(run: CompactionRun, llm: LLM) -> Callable[[Prune], str | None]:
+    """The function that answers `Prune` in this run: it asks the LLM, and no more after a failure."""
     model = PruningModel.of(llm)
     failed = False
 
@@ -126,9 +125,8 @@ def answer_for(run: CompactionRun) -> Callable[[Prune], str | None]:
     return answer
 
 
-def summarizer_for(run: CompactionRun) -> Callable[[Need], Summarised | None]:
-    """The function that answers `Summarise` in this run with the LLM that staff chose. It answers no other need."""
-    llm = pruning_llm(run.dialog)
+def summarizer_for(run: CompactionRun, llm: LLM) -> Callable[[Need], Summarised | None]:
+    """The function that answers `Summarise` in this run with the LLM. It answers no other need."""
     service, counter = settings_for(llm.provider), counter_without_tools(llm)
     read = from_callable(
         lambda messages: _said(messages, llm, service, counter, run),

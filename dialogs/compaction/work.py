@@ -21,13 +21,13 @@ from dialogs.compaction.facts import facts_of
 from dialogs.compaction.log import keep_reward, log_beginning, log_end
 from dialogs.compaction.preparing import LOOK_EVERY_SECONDS, prepared_for, prepared_of
 from dialogs.compaction.progress import beginning, begins, expected
-from dialogs.compaction.pruning_agent import answer_for, summarizer_for
+from dialogs.compaction.pruning_agent import answer_for, pruning_llm, summarizer_for
 from dialogs.compaction.reads.compaction import BY_ITSELF
 from dialogs.compaction.writes import compaction
 from dialogs.compaction.writes.compaction import RunClaim, renew
 from dialogs.context.material import READS_THE_VIEW, Material, material
 from dialogs.llms.guard import config_of, guard_of
-from dialogs.models import Generation
+from dialogs.models import LLM, Generation
 from health.adapters import embeddings
 from health.compaction import recovery
 from health.compaction.accounts import counted_from
@@ -66,12 +66,13 @@ def perform(run_id: int, *, embedder: str = embeddings.DEFAULT) -> bool:
     if claim is None:
         return False
     run = CompactionRun.objects.select_related("dialog", "course", "leaf", "parent_run").get(pk=run_id)
+    pruner = pruning_llm(run.dialog)
     try:
         with Heartbeat(claim):
             begun = with_prepared(run, claim, aimed(run, material(run, config_for(run))))
             _report(claim, **beginning(run, begun))
             log_beginning(run, estimated_before=begun.tokens_before)
-            outcome = counted_from(drive(run, claim, begun, embedder), begun.tokens_before)
+            outcome = counted_from(drive(run, claim, begun, embedder, pruner), begun.tokens_before)
             status, facts = facts_of(outcome, begun, run)
         ended = compaction.finish_run(claim, status=status, facts=facts)
         keep_reward(ended, begun, outcome)
@@ -82,7 +83,7 @@ def perform(run_id: int, *, embedder: str = embeddings.DEFAULT) -> bool:
         why = Reason(Why.FAILED_WITHIN, {"name": type(error).__name__})
         failure = {"code": Code.BREAKER_FAILED, **columns_of(why)}
         ended = compaction.finish_run(claim, status=Status.FAILED, facts=failure)
-    log_end(ended)
+    log_end(ended, pruner)
     return True
 
 
@@ -171,9 +172,9 @@ def _goal_with_headroom(run: CompactionRun, begun: Material, config: ContextConf
     return min(config.goal, max(wanted, least))
 
 
-def drive(run: CompactionRun, claim: RunClaim, begun: Material, embedder: str) -> CompactionOutcome:
+def drive(run: CompactionRun, claim: RunClaim, begun: Material, embedder: str, pruner: LLM) -> CompactionOutcome:
     """The engine's generator to its end. Raises Cancelled."""
-    answer = _answers(run, embedder)
+    answer = _answers(run, embedder, pruner)
     steps: list[dict[str, Any]] = []
     starting = _Starting(run, claim, steps)
     compacting = compact(begun.state, begun.kit, chain=run.chain, strategies=starting.announced(), judge=True)
@@ -220,9 +221,9 @@ class _Starting:
         return begun
 
 
-def _answers(run: CompactionRun, embedder: str) -> Callable[[Need], Answer]:
+def _answers(run: CompactionRun, embedder: str, pruner: LLM) -> Callable[[Need], Answer]:
     embed = embeddings.embedder(embedder)
-    prune, summarise = answer_for(run), summarizer_for(run)
+    prune, summarise = answer_for(run, pruner), summarizer_for(run, pruner)
 
     def answer(need: Need) -> Answer:
         if isinstance(need, Embed):

@@ -71,13 +71,13 @@ LOOK_EVERY_SECONDS = 0.3
 HELD_SECONDS = 60.0
 # Actions that are one transaction.
 WRITES: dict[type[Action], Callable[[Claim], None]] = {
-    Halt: turns.halt,
     GiveUp: turns.give_up,
     TakeQueued: turns.take_queued,
     CarryNotice: turns.carry_notice,
     InsertPrompt: turns.insert_prompt,
     Push: turns.push,
     EndPrompts: turns.end_prompts,
+    Halt: turns.halt,
     EndRounds: turns.end_rounds,
     EndRun: turns.end_run,
     PauseRun: turns.pause_run,
@@ -203,6 +203,8 @@ async def run_slice(claim: Claim, subscriber: Subscriber = NOBODY, known: Known 
         if isinstance(action, Rest) or generated:
             return isinstance(action, Rest)
         generated, known = isinstance(action, Generate), None
+        if isinstance(action, Halt):
+            subscriber.halted()
         if not await perform(action, claim, rules, subscriber, looked):
             return True
 

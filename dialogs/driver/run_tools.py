@@ -26,7 +26,7 @@ from dialogs.driver.streaming import end
 from dialogs.driver.writes import rounds
 from dialogs.models import ToolCall
 from dialogs.transcript.reads.tool_calls import ASK_HUMAN, CLEAR_MIND, calls_of
-from dialogs.turns.reads.turns import dialog_to_drive, is_message_waiting, is_stop_requested, seconds_until
+from dialogs.turns.reads.turns import dialog_to_drive, is_message_waiting, is_stop_requested, seconds_left
 from dialogs.turns.state import backoff
 from dialogs.turns.writes.lease import Claim, LeaseLost
 from health.compaction.config import RetryPolicy
@@ -214,7 +214,7 @@ async def perform_outside(claim: Claim, call: ToolCall, tool: OutsideTool, argum
             is_safe=tool.idempotent,
             on_wait=on_wait,
             first=call.attempt,
-            after=seconds_until(call.retry_at) or 0.0,
+            after=seconds_left(call.started_at, call.retry_at) or 0.0,
         )
         failed = False
     except ToolError as error:

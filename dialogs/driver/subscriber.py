@@ -39,6 +39,9 @@ class Subscriber:
     def failed(self, error: ProviderError | None) -> None:
         """A request failed; None where it was a fault of ours."""
 
+    def halted(self) -> None:
+        """A person ended the turn before the next request."""
+
     def conclude(self, generation: Generation, *, has_calls: bool) -> None:
         """The last answer of a client's turn is being recorded, on a thread of the database. What is stored here is
         stored with it; a failure costs nothing but that."""

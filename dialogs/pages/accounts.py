@@ -1,4 +1,4 @@
-"""Who may come in: the first user, one-time sign-in links, and a brake on guessing passwords.
+"""Who may come in: the first user, one-time sign-in links, a brake on guessing passwords, and their hashes.
 
 Registration is off: further people are added by staff in the admin.
 """
@@ -6,23 +6,65 @@ Registration is off: further people are added by staff in the admin.
 from __future__ import annotations
 
 import hashlib
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
+from typing import TypeVar
 
 from django.conf import settings
+from django.contrib.auth.hashers import Argon2PasswordHasher
 from django.contrib.auth.models import User
 from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.core.cache import cache
-from django.core.exceptions import ImproperlyConfigured
-from django.db import transaction
+from django.core.exceptions import ImproperlyConfigured, ValidationError
+from django.db import connection, transaction
 from django.urls import reverse
 from django.utils.encoding import force_bytes, force_str
 from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
+from django.utils.translation import gettext as _
 from redis.exceptions import RedisError
 
 from dialogs.common.shared_redis import waiting_client
 
 FAILURES_ALLOWED = 10
 FAILURES_SECONDS = 300
+Hashed = TypeVar("Hashed")
+# Longer nobody stands in line before their password is looked at: proxies commonly give up after a minute.
+HASHING_SECONDS = 50.0
+# On Linux a thread steps back alone, with those that it starts.
+_hashing = ThreadPoolExecutor(1, "hashing", *((os.nice, (10,)) if sys.platform == "linux" else ()))
+
+
+class Crowded(ValidationError):
+    """Too many passwords stand in line; forms say so beside the password."""
+
+
+class OneAtATime(Argon2PasswordHasher):
+    """Django's, of which a process makes one at a time, behind all else that it does: each takes 100 MB and eight
+    threads, so those of a whole office in the morning would stop everybody."""
+
+    def encode(self, password: str, salt: str) -> str:
+        return _in_line(partial(super().encode, password, salt))
+
+    def verify(self, password: str, encoded: str) -> bool:
+        return _in_line(partial(super().verify, password, encoded))
+
+
+def _in_line(hashed: Callable[[], Hashed]) -> Hashed:
+    if connection.in_atomic_block:
+        # Others may wait for what it has locked.
+        return hashed()
+    # Pages need it meanwhile.
+    connection.close()
+    waiting = _hashing.submit(hashed)
+    with suppress(TimeoutError):
+        return waiting.result(HASHING_SECONDS)
+    if waiting.cancel():
+        raise Crowded(_("Too many people sign in at this moment. Wait a minute, then try again."))
+    return waiting.result()
 
 
 class SignInTokens(PasswordResetTokenGenerator):

@@ -110,9 +110,7 @@ def translate(error: Exception, *, sdk: ModuleType, settings: ProviderSettings) 
     return None
 
 
-def from_answer(
-    status: int | None, body: object, *, headers: Mapping[str, str] | None = None, now: datetime | None = None
-) -> ProviderError:
+def from_answer(status: int | None, body: object, *, headers: Mapping[str, str] | None = None) -> ProviderError:
     """What an error body means. A status of None or 200 is an error inside a stream that began well."""
     words = said(body, status)
     overflow = classify(status, body)
@@ -131,7 +129,7 @@ def from_answer(
         return ToolsRefused(words, status=known)
     if OF_SHAPE.search(words):
         return MessagesRefused(words, status=known)
-    wait = retry_after(headers or {}, now=now or datetime.now(UTC))
+    wait = retry_after(headers or {}, now=datetime.now(UTC))
     return _error_class(known)(words, status=known, retry_after=wait)
 
 

@@ -100,7 +100,7 @@ def _file(dialog: Dialog) -> shape.DialogFile:
             _entry(shape.RunEntry, row, numbers, first_course=row.first_course) for row in dialog.autonomous_runs.all()
         ),
         marks=_entries(shape_views.MarkEntry, marks.order_by("message__seq"), numbers),
-        compactions=_compactions(dialog, numbers),
+        compactions=_compactions(numbers),
         view_changes=_entries(shape_views.ViewChangeEntry, changes.order_by("pk"), numbers),
         texts=tuple(texts.values()),
         client=_client(dialog),
@@ -220,7 +220,7 @@ def _usage(row: Generation) -> shape.Usage:
 # --- Marks, compaction runs, and how the views of courses moved ---
 
 
-def _compactions(dialog: Dialog, numbers: Numbers) -> tuple[shape_views.CompactionEntry, ...]:
+def _compactions(numbers: Numbers) -> tuple[shape_views.CompactionEntry, ...]:
     rows = CompactionRun.objects.filter(pk__in=numbers["compactions"]).order_by("pk")
     return tuple(_compaction(row, numbers) for row in rows)
 

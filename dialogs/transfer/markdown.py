@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+import secrets
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from datetime import datetime
+from html.parser import HTMLParser
 
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
@@ -167,9 +169,26 @@ def told_compaction(run: CompactionRun) -> str:
     return f"*— {' · '.join(parts)} —*"
 
 
-SENTINEL = "dominds-end-of-message"
-# HTML on, because a reader's Markdown program may take it: an open comment would swallow what follows.
+# Nobody can have typed it.
+SENTINEL = secrets.token_hex()
+# HTML on, because a reader's Markdown program may take it: an open comment or element would swallow what follows.
 parser = MarkdownIt("commonmark", {"html": True})
+NEVER_CLOSED = (
+    "area",
+    "base",
+    "br",
+    "col",
+    "embed",
+    "hr",
+    "img",
+    "input",
+    "link",
+    "meta",
+    "param",
+    "source",
+    "track",
+    "wbr",
+)
 
 
 def one_line(text: str) -> str:
@@ -180,7 +199,7 @@ def one_line(text: str) -> str:
 def contained(text: str) -> str:
     """The text, closed so that none of it can swallow what follows: an open fence gets its end.
 
-    Whatever else stays open, such as an HTML comment, is shown as plain text in a fence of its own.
+    Whatever else stays open, such as an element of HTML, is shown as plain text in a fence of its own.
     """
     text = text.rstrip()
     if _is_closed(text):
@@ -200,8 +219,31 @@ def fenced(text: str, kind: str) -> str:
 
 def _is_closed(text: str) -> bool:
     """Whether a paragraph written after the text is still a paragraph of its own."""
-    tokens = parser.parse(f"{text}\n\n{SENTINEL}")
-    return tokens[-1].type == "paragraph_close" and tokens[-1].level == 0 and tokens[-2].content == SENTINEL
+    return _Closed(parser.render(f"{text}\n\n{SENTINEL}")).is_closed
+
+
+class _Closed(HTMLParser):
+    """Reads a page. It is closed where the sentinel stands in a paragraph and in no other element."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=False)
+        self.open: Counter[str] = Counter()
+        self.is_closed = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.open[tag] += tag not in NEVER_CLOSED
+
+    # A browser reads `<details/>` as `<details>`.
+    handle_startendtag = handle_starttag
+
+    def handle_endtag(self, tag: str) -> None:
+        # One that ends nothing is passed over.
+        self.open[tag] = max(0, self.open[tag] - 1)
+
+    def handle_data(self, data: str) -> None:
+        if data == SENTINEL:
+            self.is_closed = self.open.total() == self.open["p"] == 1
 
 
 def _open_fence(text: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -35,28 +36,31 @@ def follow(plan: Plan, log: Log) -> None:
     with (
         contextlib.suppress(KeyboardInterrupt),
         lock.sole_user(data_dir, purpose="starting it again"),
-        lock.database_in_use(plan.database),
+        lock.database_in_use(plan.database) as taken,
         lock.listening(data_dir, *plan.listens) if plan.listens else contextlib.nullcontext(),
     ):
-        run(plan, Children(log=log, run_dir=data_dir / "run"), log)
+        run(plan, Children(log=log, run_dir=data_dir / "run"), log, taken)
 
 
-def run(plan: Plan, children: Children, log: Log) -> None:
+def run(plan: Plan, children: Children, log: Log, taken: threading.Event) -> None:
     try:
         # `up` held them back until here.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
         for child in plan.children:
             children.start(child)
-        watch(plan, children)
+        watch(plan, children, taken)
     except KeyboardInterrupt:
         log.line("up", "stopping")
     finally:
         stop(children)
 
 
-def watch(plan: Plan, children: Children) -> None:
+def watch(plan: Plan, children: Children, taken: threading.Event) -> None:
+    """`taken`: nobody may use the database any more."""
     announced = False
     while True:
+        if taken.is_set():
+            raise CannotStart(lock.RESTORED)
         children.watch()
         if not announced and (not plan.listens or children.answers("web")):
             announce(plan.welcome)

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 class CannotStart(Exception):
@@ -22,6 +24,8 @@ class GaveUp(Exception):
 
 # Any number, as long as every machine on one database uses the same.
 IN_USE = 20261124
+LOOK_EVERY_SECONDS = 2.0
+RESTORED = "A backup is being restored to this database. Start again when that is done."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,12 +54,39 @@ def _address(parameters: dict[str, object]) -> str:
 
 
 @contextlib.contextmanager
-def database_in_use(database: Database) -> Iterator[None]:
-    """Held by every `up`, from whatever data folder and machine: beside it others may hold it, but no `restore`."""
+def database_in_use(database: Database) -> Iterator[threading.Event]:
+    """Held by every `up`, from whatever data folder and machine: beside it others may hold it, but no `restore`.
+
+    The event: a restore has taken it, as a PostgreSQL that was restarted forgets who held it.
+    """
+    taken, over = threading.Event(), threading.Event()
     with _database_lock(database, alone=False) as held:
         if not held:
-            raise CannotStart("A backup is being restored to this database. Start again when that is done.")
-        yield
+            raise CannotStart(RESTORED)
+        # A server may not answer for long, and `up` has others to look after meanwhile.
+        holding = threading.Thread(target=_hold, args=(database, over, taken), daemon=True)
+        if database.address:
+            holding.start()
+        try:
+            yield taken
+        finally:
+            over.set()
+            if database.address:
+                holding.join(LOOK_EVERY_SECONDS)
+
+
+def _hold(database: Database, over: threading.Event, taken: threading.Event) -> None:
+    """Take it again each time it is lost, until `over`; or until somebody else has it."""
+    import psycopg
+
+    while not over.is_set():
+        with contextlib.suppress(psycopg.Error), _database_lock(database, alone=False) as held:
+            if not held:
+                taken.set()
+                return
+            while not over.wait(LOOK_EVERY_SECONDS):
+                held.execute("SELECT 1")
+        over.wait(LOOK_EVERY_SECONDS)
 
 
 @contextlib.contextmanager
@@ -70,17 +101,18 @@ def database_to_oneself() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _database_lock(database: Database, *, alone: bool) -> Iterator[bool]:
+def _database_lock(database: Database, *, alone: bool) -> Iterator[Any]:
+    """The connection that holds it, or anything true of a file; else None."""
     if database.file:
         with Path(f"{database.file}.lock").open("a") as file:
-            yield _is_flocked(file.fileno(), fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+            yield _is_flocked(file.fileno(), fcntl.LOCK_EX if alone else fcntl.LOCK_SH) or None
         return
     import psycopg
 
     # A connection of its own: Django's come and go.
     with psycopg.connect(database.address, autocommit=True) as held:
         row = held.execute(f"SELECT pg_try_advisory_lock{'' if alone else '_shared'}(%s)", [IN_USE]).fetchone()
-        yield bool(row and row[0])
+        yield held if row and row[0] else None
 
 
 def _is_flocked(file: int, kind: int) -> bool:

@@ -132,6 +132,8 @@ def migrate(log: Log) -> None:
             log.line("up", f"the database before its {pending} migrations is kept as {kept}")
         call_command("migrate", interactive=False, verbosity=0)
         log.line("up", f"database: {pending} migrations applied")
+    except backups.BackupError as error:
+        raise CannotStart(str(error)) from error
     except (DatabaseError, InconsistentMigrationHistory) as error:
         raise CannotStart(database_problem(error)) from error
 
@@ -153,9 +155,8 @@ def database_name() -> str:
 def back_up_before_migrating() -> Path | None:
     if connection.vendor != "sqlite" or not connection.introspection.table_names():
         return None
-    target = backups.stamped("before-migrating-{time}.sqlite3")
-    target.touch(mode=0o600)
-    backups.copy_sqlite(source=backups.sqlite_path(), target=target)
+    target = backups.stamped("before-migrating-{time}.tar.gz")
+    backups.make_backup(target)
     return target
 
 

@@ -29,8 +29,9 @@ Row = NDArray[np.float32]
 # The bound for one text. One that was slow is tried again after a while, and must then be clearly faster.
 SLOW_MS, FAST_MS = 100.0, 80.0
 RETRY_SECONDS = 600.0
-# A verdict needs so many texts, and is about the last so many.
-FEWEST_MEASURED, MOST_MEASURED = 16, 256
+# A verdict needs so many texts, or so many seconds with fewer, and is about the last so many texts. Nobody waits longer
+# for the vectors that a run needs at once.
+FEWEST_MEASURED, MOST_MEASURED, MOST_SECONDS = 16, 256, 10.0
 logger = logging.getLogger(__name__)
 
 Embedder = Callable[[Embed], Embedded | None]
@@ -42,7 +43,7 @@ TYPES = {"minilm": "minilm", "static": "static", "glove": "static"}
 QUERY_SECONDS = 300.0
 MOST_CACHED, MOST_QUERIES = 20_000, 1_000
 # Texts embedded between two looks at the clock.
-SLICE = 32
+SLICE = 8
 
 
 @dataclass
@@ -74,19 +75,21 @@ class Pace:
     slow_since: float | None = None
     _measured: deque[tuple[int, float]] = field(default_factory=deque)
 
-    def note(self, texts: int, seconds: float, now: float) -> None:
-        """Adds a measurement of so many texts, and judges."""
+    def note(self, texts: int, seconds: float, now: float) -> bool:
+        """Adds a measurement of so many texts, and judges. Whether it was found to be slow."""
         self._measured.append((texts, seconds))
         while self._texts - self._measured[0][0] >= MOST_MEASURED:
             self._measured.popleft()
-        if self._texts >= FEWEST_MEASURED:
-            bound = SLOW_MS if self.slow_since is None else FAST_MS
-            self.slow_since = now if self.milliseconds > bound else None
+        if self._texts < FEWEST_MEASURED and self._seconds <= MOST_SECONDS:
+            return False
+        bound = SLOW_MS if self.slow_since is None else FAST_MS
+        self.slow_since = now if self.milliseconds > bound else None
+        return self.slow_since is not None
 
     @property
     def milliseconds(self) -> float:
         """The mean for one text, 0 before any."""
-        return 1000 * sum(seconds for _, seconds in self._measured) / (self._texts or 1)
+        return 1000 * self._seconds / (self._texts or 1)
 
     def may_begin(self, now: float) -> bool:
         """Whether a new run may use the model. One that was slow begins again with an empty record."""
@@ -100,6 +103,10 @@ class Pace:
     @property
     def _texts(self) -> int:
         return sum(texts for texts, _ in self._measured)
+
+    @property
+    def _seconds(self) -> float:
+        return sum(seconds for _, seconds in self._measured)
 
 
 class UnsupportedEmbedder(ValueError):
@@ -115,7 +122,7 @@ class Model(Protocol):
 
 
 class TooSlow(Exception):
-    """The model turned out to be slow before a run had anything from it."""
+    """The model turned out to be slow before a run had anything from it, or far too slow later."""
 
 
 def canonical(kind: str) -> str:
@@ -125,9 +132,8 @@ def canonical(kind: str) -> str:
     return TYPES[kind]
 
 
-def embedder(kind: str = DEFAULT, *, threads: int | None = None) -> Embedder:
-    """The answerer for one run. Raises UnsupportedEmbedder. `threads` are torch's, see `MiniLM`."""
-    MiniLM.threads = threads or MiniLM.threads
+def embedder(kind: str) -> Embedder:
+    """The answerer for one run. Raises UnsupportedEmbedder."""
     return _process().run(kind)
 
 
@@ -151,14 +157,19 @@ class Embeddings:
         return Run(self, canonical(kind))
 
     def choose(self, kind: str) -> Model | None:
-        """The model asked for, else static vectors, else None: strategies then use lexical vectors."""
-        with self._lock:
+        """The model asked for, else static vectors, else None, also where another thread loads it for long: strategies
+        then use lexical vectors."""
+        if not self._lock.acquire(timeout=MOST_SECONDS):
+            return None
+        try:
             if kind == "minilm" and self._pace.may_begin(self._clock()) and (model := self._model(kind)):
                 return model
             return self._model("static")
+        finally:
+            self._lock.release()
 
     def embed(self, model: Model, need: Embed, *, first: bool) -> Embedded:
-        """The vectors, known ones from the caches. Raises TooSlow only at the first need of a run."""
+        """The vectors, known ones from the caches. Raises TooSlow: at the first need of a run soon, later late."""
         with self._lock:
             keys = [_key(model, text) for text in need.texts]
             known = {key: self._known(key) for key in keys}
@@ -173,6 +184,7 @@ class Embeddings:
     def _made(self, model: Model, missing: Mapping[bytes, str], *, first: bool) -> Iterator[tuple[bytes, Row]]:
         """The missing vectors, texts of about equal length together."""
         keys = sorted(missing, key=lambda key: len(missing[key]))
+        asked = self._clock()
         for start in range(0, len(keys), SLICE):
             part = keys[start : start + SLICE]
             begin = self._clock()
@@ -180,8 +192,9 @@ class Embeddings:
             # Each by itself: a row of the array would hold all the others for as long as it is kept.
             yield from zip(part, (row.copy() for row in rows), strict=True)
             if model is self._models.get("minilm"):
-                self._pace.note(len(part), self._clock() - begin, self._clock())
-                if first and self._pace.slow_since is not None and start + SLICE < len(keys):
+                is_slow = self._pace.note(len(part), self._clock() - begin, self._clock())
+                is_over = first or self._clock() - asked > MOST_SECONDS
+                if is_slow and is_over and start + SLICE < len(keys):
                     raise TooSlow(f"MiniLM takes {self._pace.milliseconds:.0f} ms a text")
 
     def _known(self, key: bytes) -> Row | None:
@@ -227,6 +240,8 @@ class Run:
         try:
             return self._embeddings.embed(self._model, need, first=not self._began)
         except TooSlow as error:
+            if self._began:
+                raise
             logger.info("%s: static vectors serve this run.", error)
         self._model = self._embeddings.choose("static")
         return self._embeddings.embed(self._model, need, first=False) if self._model else None

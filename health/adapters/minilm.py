@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,13 +42,9 @@ Pieces = list[list[int]]
 
 
 class MiniLM:
-    """The loaded model. `encode` is not for two threads at once: `embeddings` lets one in at a time.
-
-    `threads` are torch's, for the whole process, from the next text on; None leaves them as they are: all cores.
-    """
+    """The loaded model. `encode` is not for two threads at once: `embeddings` lets one in at a time."""
 
     name = NAME
-    threads: ClassVar[int | None] = None
 
     def __init__(self) -> None:
         path = folder(PACKAGE) / "model"
@@ -59,8 +55,6 @@ class MiniLM:
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One row of length 1 for each text."""
-        if self.threads and self.threads != self._torch.get_num_threads():
-            self._torch.set_num_threads(self.threads)
         pieces = [self._pieces(encoding.ids) for encoding in self._encodings(texts)]
         rows = self._forward([piece for each in pieces for piece in each])
         ends = np.cumsum([len(each) for each in pieces])

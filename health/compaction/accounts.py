@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from health.compaction.choosing.coverage import altered, receipts, removed_ids
 from health.compaction.choosing.losses import LossView
 from health.compaction.choosing.scoring import coherence, query_of
 from health.compaction.laws.weave import without_ledger
-from health.compaction.terms.outcome import BreakingOutcome, Code, CompactionOutcome, Status, Step
-from health.compaction.terms.ports import Attempt, Need
+from health.compaction.reading.digest import is_notice
+from health.compaction.terms.outcome import BreakingOutcome, Code, CompactionOutcome, Extent, Receipt, Status, Step
+from health.compaction.terms.ports import Attempt, Need, Read
 from health.compaction.terms.reasons import Reason, Why
-from health.compaction.terms.units import WRITTEN, ContextState, Priority, Unit
+from health.compaction.terms.units import WRITTEN, ContextState, Kind, Priority, Unit
 
 
 def applied(untouched: CompactionOutcome, best: Attempt) -> CompactionOutcome:
@@ -105,3 +105,53 @@ def priority_preserved(before: Sequence[Unit], after: Sequence[Unit]) -> float:
     standing = {unit.id: unit.content for unit in after}
     first = [unit for unit in before if unit.priority is Priority.P1 and unit.kind not in WRITTEN]
     return sum(standing.get(unit.id) == unit.content for unit in first) / len(first) if first else 1.0
+
+
+# --- Coverage: of each message that left the context, how much was read by what replaced it ---
+# A reading counts only while something that was made of it stands: a summary that was dropped later read nothing.
+def removed_ids(before: Sequence[Unit], after: Sequence[Unit]) -> tuple[str, ...]:
+    """What no longer stands, not even shortened. In order."""
+    standing = {unit.id for unit in after}
+    return tuple(unit.id for unit in before if unit.id not in standing)
+
+
+def altered(before: Sequence[Unit], after: Sequence[Unit]) -> list[Unit]:
+    """The originals of what was removed or shortened, in order."""
+    said = {unit.id: unit.content for unit in after}
+    return [unit for unit in before if said.get(unit.id) != unit.content]
+
+
+def receipts(before: Sequence[Unit], after: Sequence[Unit], reads: Iterable[Read]) -> tuple[Receipt, ...]:
+    """One receipt for every message that was removed or shortened, in order."""
+    furthest = _furthest(reads)
+    told = {source for unit in after if _is_of_reading(unit) for source in unit.sources}
+    left = {unit.id: len(unit.content) for unit in after}
+    return tuple(_receipt(unit, _read_of(unit, furthest, told), left) for unit in altered(before, after))
+
+
+def _is_of_reading(unit: Unit) -> bool:
+    """A summary, a digest, or the notice of a choice of passages, which weighed every one of them."""
+    return unit.kind is Kind.SUMMARY or is_notice(unit)
+
+
+def _furthest(reads: Iterable[Read]) -> dict[str, int]:
+    return {read.source_id: read.read for read in sorted(reads, key=lambda read: read.read)}
+
+
+def _read_of(unit: Unit, furthest: dict[str, int], told: set[str]) -> int:
+    """An earlier summary is named by itself or by what it stood for."""
+    names = (unit.id, *unit.source_ids)
+    return 0 if told.isdisjoint(names) else max([furthest.get(name, 0) for name in names])
+
+
+def _receipt(unit: Unit, read: int, left: dict[str, int]) -> Receipt:
+    """What was shortened where it stands was read at least as far as it still stands."""
+    total = len(unit.content)
+    known = min(total, max(read, left.get(unit.id, 0)))
+    return Receipt(source_id=unit.id, extent=_extent(known, total), read=known, total=total)
+
+
+def _extent(read: int, total: int) -> Extent:
+    if read >= total:
+        return Extent.IN_FULL
+    return Extent.IN_PART if read else Extent.NOT_AT_ALL

@@ -2,23 +2,29 @@
 
 const messages = () => document.getElementById("messages");
 
-/** Say something short to people who hear the page. */
+/** Say something short to people who hear the page: each time, also in the same words, and beside what else is said. */
 export function announce(text) {
-  const region = document.getElementById("live-region");
-  if (region) region.textContent = text;
+  const news = document.createElement("p");
+  news.textContent = text;
+  document.getElementById("live-region").append(news);
+  setTimeout(() => news.remove(), 5000);
 }
 
 /** Show an error where the server's own messages appear. */
 export function showError(text) {
   const area = messages();
   if (!area || !text) return;
-  const note = document.createElement("p");
-  note.className = "message message-error";
-  const words = document.createElement("span");
-  words.textContent = text;
-  note.append(words);
-  area.replaceChildren(note);
+  const model = area.querySelector("template");
+  const note = model.content.cloneNode(true);
+  note.querySelector("span").textContent = text;
+  area.replaceChildren(model, note);
 }
+
+// A status that was fetched would not be heard: it is heard where it changes.
+document.addEventListener("htmx:load", ({ target }) => {
+  if (target === document.body) return;
+  for (const status of target.querySelectorAll("[role=status]:not(:empty)")) announce(status.textContent.trim());
+});
 
 function closeMenus(except) {
   for (const menu of document.querySelectorAll("details.menu[open]")) {
@@ -50,13 +56,6 @@ document.addEventListener("keydown", (event) => {
   menu.querySelector("summary").focus();
   event.stopPropagation();
 }, true);
-
-// Without this script a message has no button that does nothing.
-function revealDismiss() {
-  for (const button of document.querySelectorAll("[data-dismiss][hidden]")) button.hidden = false;
-}
-revealDismiss();
-document.addEventListener("htmx:afterSettle", revealDismiss);
 
 // A session that ended answers every request with the login page: go there as a whole.
 document.addEventListener("htmx:beforeSwap", (event) => {

@@ -1,5 +1,7 @@
 /* The first page: arrows go from row to row, Escape leaves a name as it was; what the socket replaces keeps its focus. */
 
+import { announce } from "./base.js";
+
 const rows = () => [...document.querySelectorAll(".dialogs .row-title")];
 let focused = "";
 
@@ -21,13 +23,16 @@ document.addEventListener("keydown", (event) => {
 
 // Search and filters follow at once: the button is for pages without this script.
 for (const button of document.querySelectorAll(".search > .button")) button.hidden = true;
+document.querySelector(".search").addEventListener("htmx:afterRequest", ({ detail: { successful } }) => {
+  if (successful) announce(document.getElementById("dialogs").dataset.shown);
+});
 
 document.addEventListener("htmx:wsBeforeMessage", () => { focused = document.activeElement?.id; });
 document.addEventListener("htmx:wsAfterMessage", () => {
   if (focused && document.activeElement === document.body) document.getElementById(focused)?.focus();
 });
 
-// An action in a row replaces the list: its row keeps the focus, or the one that takes its place.
+// An action in a row replaces the list: its row keeps the focus, or the one that takes its place. A name is written anew.
 let row = "";
 let place = -1;
 document.addEventListener("htmx:beforeSwap", () => {
@@ -35,8 +40,11 @@ document.addEventListener("htmx:beforeSwap", () => {
   place = [...document.querySelectorAll(".dialogs .row")].findIndex(({ id }) => id === row);
 });
 document.addEventListener("htmx:afterSettle", () => {
-  if (place < 0 || document.activeElement !== document.body) return;
-  (document.querySelector(`#${row} .row-title`) ?? rows()[place] ?? rows().at(-1))?.focus();
+  if (place < 0) return;
+  const next = document.querySelector(`#${row} .row-title`) ?? rows()[place] ?? rows().at(-1);
+  if (document.activeElement === document.body) (next ?? document.getElementById("search")).focus();
+  document.querySelector(".rename > [name=title]:focus")?.select();
+  place = -1;
 });
 document.addEventListener("htmx:wsClose", (event) => {
   const { event: { code }, socketWrapper } = event.detail;

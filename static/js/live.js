@@ -7,7 +7,8 @@ const words = document.getElementById("words").dataset;
 const WAIT_MS = 3000;
 let connected = false;
 let focused = [];
-let wasLive = Boolean(document.getElementById("live"));
+const isBusy = () => document.getElementById("turn").hasAttribute("data-busy");
+let wasBusy = isBusy();
 
 document.addEventListener("htmx:wsOpen", () => {
   connected = true;
@@ -25,7 +26,8 @@ document.addEventListener("htmx:wsClose", (event) => {
   else if ([1000, 1001, 1005].includes(code)) setTimeout(socketWrapper.reconnect, 1000 + 2000 * Math.random());
 });
 
-// What had the focus and was replaced keeps it; where it stood in a menu that has closed, the menu gets it.
+// What had the focus and was replaced keeps it; where it stood in a menu that has closed, the menu gets it. Who goes by
+// keys and whose button is gone goes on where they write.
 function refocus(element) {
   element?.focus();
   if (document.activeElement === document.body) element?.closest("details")?.querySelector("summary").focus();
@@ -33,18 +35,26 @@ function refocus(element) {
 document.addEventListener("htmx:wsBeforeMessage", () => {
   const active = document.activeElement;
   // The entries of a message's menu are not there before it is opened.
-  focused = [active?.id, active?.closest(".message-menu")?.querySelector("summary").id].filter(Boolean);
+  const menu = active?.closest(".message-menu")?.querySelector("summary");
+  const after = active?.matches(":focus-visible") && document.getElementById("composer-text");
+  focused = [active?.id, menu?.id, after?.id].filter(Boolean);
 });
 document.addEventListener("htmx:wsAfterMessage", () => {
   if (focused.length && document.activeElement === document.body) {
     refocus(focused.map((id) => document.getElementById(id)).find(Boolean));
   }
-  const isLive = Boolean(document.getElementById("live"));
-  if (wasLive && !isLive) announce(words.replied);
-  wasLive = isLive;
+  if (wasBusy && !isBusy()) tellEnd();
+  wasBusy = isBusy();
   document.title = `${document.getElementById("dialog-title").textContent} · Dominds`;
   tick();
 });
+
+/** Once for a turn, however many rounds of tools it had. What failed is an alert, and says so itself. */
+function tellEnd() {
+  const asked = document.querySelector(".question[data-status=pending]");
+  if (asked) announce(`${asked.getAttribute("aria-label")}: ${asked.querySelector(".question-text").textContent}`);
+  else if (!document.querySelector("#rows > .attempt-row:last-child")) announce(words.replied);
+}
 
 // Without the socket nothing would bring what an action changed.
 document.addEventListener("htmx:afterRequest", (event) => {

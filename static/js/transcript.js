@@ -46,8 +46,13 @@ document.addEventListener("click", (event) => {
   const close = event.target.closest("[data-close-edit]");
   if (!close) return;
   event.preventDefault();
-  close.closest("details").open = false;
+  leave(close.closest("details"));
 });
+
+function leave(edit) {
+  edit.open = false;
+  edit.querySelector("summary").focus();
+}
 
 function begin(edit) {
   edit.querySelector("textarea")?.focus();
@@ -68,6 +73,5 @@ document.addEventListener("keydown", (event) => {
   const edit = event.key === "Escape" && event.target.closest?.("details.edit");
   if (!edit) return;
   event.preventDefault();
-  edit.open = false;
-  edit.querySelector("summary").focus();
+  leave(edit);
 }, true);

@@ -8,6 +8,7 @@ import os
 import sqlite3
 import tarfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -144,6 +145,54 @@ def test_nothing_is_restored_to_a_database_that_is_used_from_another_folder(arch
     assert (kept, people()) == (["alice", "bob"], ["alice"])
 
 
+@pytest.mark.skipif(not os.environ.get("DATABASE_URL"), reason="a file knows who uses it as long as they live")
+def test_nothing_is_restored_beside_dominds_though_the_database_was_restarted(
+    archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "LOOK_EVERY_SECONDS", 0.05)
+    with lock.database_in_use(lock.configured_database()) as taken:
+        end_those_who_lock()
+        time.sleep(1)
+        with pytest.raises(CommandError, match="runs on this database"):
+            call_command("restore", str(archive), "--yes")
+        assert not taken.is_set()
+
+
+@pytest.mark.skipif(not os.environ.get("DATABASE_URL"), reason="a file knows who uses it as long as they live")
+def test_dominds_is_told_where_a_restore_was_faster_after_the_database_was_restarted(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "LOOK_EVERY_SECONDS", 0.5)
+    with lock.database_in_use(lock.configured_database()) as taken:
+        time.sleep(0.1)
+        end_those_who_lock()
+        with lock.database_to_oneself():
+            assert taken.wait(5)
+
+
+def end_those_who_lock() -> None:
+    """As a restart of the server does."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(pid, 2000) FROM pg_locks WHERE locktype = 'advisory'")
+
+
+@pytest.mark.skipif(not os.environ.get("DATABASE_URL"), reason="a file is replaced whole")
+def test_a_backup_of_before_an_upgrade_can_be_restored_after_it(archive: Path) -> None:
+    User.objects.create_user("bob")
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE dialogs_later (id int PRIMARY KEY, dialog_id uuid REFERENCES dialogs_dialog)")
+        cursor.execute("CREATE TABLE anothers (id int PRIMARY KEY, dialog_id uuid REFERENCES dialogs_dialog)")
+
+    try:
+        call_command("restore", str(archive), "--yes")
+        tables = connection.introspection.table_names()
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DROP TABLE IF EXISTS anothers, dialogs_later CASCADE")
+
+    assert (people(), "dialogs_later" in tables, "anothers" in tables) == (["alice"], False, True)
+
+
 def test_nobody_starts_on_a_database_that_is_being_replaced(archive: Path) -> None:
     with (
         lock.database_to_oneself(),
@@ -269,6 +318,12 @@ def test_a_damaged_database_can_be_replaced(archive: Path) -> None:
     call_command("restore", str(archive), "--yes")
 
     assert people() == ["alice"]
+
+
+@pytest.mark.skipif(not os.environ.get("DATABASE_URL"), reason="PostgreSQL's own programs")
+def test_of_what_a_postgres_program_says_the_error_is_told(data_dir: Path) -> None:
+    with pytest.raises(backups.BackupError, match='psql failed: ERROR:  column "nothing" does not exist'):
+        backups.run_postgres("psql", "--command=SELECT nothing")
 
 
 @pytest.mark.skipif(not os.environ.get("DATABASE_URL"), reason="PostgreSQL's own programs")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.db.models import BigIntegerField, F, Model, QuerySet, TextField, UUIDField
 from django.db.models.functions import Upper
 from pytest_django import DjangoAssertNumQueries
@@ -220,3 +221,15 @@ def test_a_message_that_is_stored_by_hand_is_one(asked: Dialog) -> None:
     add(row)
 
     assert list(leaf.children.all()) == [row]
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="of statements that PostgreSQL keeps")
+def test_a_query_for_many_is_soon_planned_no_more(asked: Dialog) -> None:
+    with connection.cursor() as cursor:
+        for _time in range(10):
+            among([asked.current_leaf_id])
+        cursor.execute("SELECT custom_plans, generic_plans FROM pg_prepared_statements WHERE statement LIKE '%UPPER%'")
+        planned_anew, planned_once = cursor.fetchone()
+
+    assert planned_anew <= 5
+    assert planned_once >= 4

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import httpx
 import pytest
 
+from dominds import backups
 from tests.dominds.supervisor.test_children import is_alive, wait_for
 from tests.shell import ROOT
 from tests.stack import Stack, manage, running_stack, settings_of
@@ -169,10 +170,12 @@ def test_an_embedded_redis_whose_port_is_taken_moves(workers: Stack) -> None:
 
 @pytest.mark.skipif(bool(os.environ.get("DATABASE_URL")), reason="a copy of the file that SQLite is")
 def test_a_database_is_copied_before_it_is_migrated(workers: Stack) -> None:
-    (copy,) = (workers.data_dir / "backups").glob("before-migrating-*.sqlite3")
+    (copy,) = (workers.data_dir / "backups").glob("before-migrating-*.tar.gz")
 
     assert str(copy) in workers.log()
     assert copy.stat().st_mode & 0o777 == 0o600
+    # `restore` takes it.
+    assert backups.read_manifest(copy).engine == "sqlite"
 
 
 # --- What keeps it from starting --------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import httpx
@@ -29,6 +30,12 @@ def database_of(up: Stack) -> Iterator[psycopg.Connection]:
 def opened(connection: psycopg.Connection) -> int:
     """How many connections were ever made to the database; each is counted when it has said something."""
     row = connection.execute("SELECT sessions FROM pg_stat_database WHERE datname = current_database()").fetchone()
+    assert row
+    return int(row[0])
+
+
+def counted(connection: psycopg.Connection, which: str) -> int:
+    row = connection.execute(f"SELECT count(*) FROM pg_stat_activity WHERE {which}").fetchone()
     assert row
     return int(row[0])
 
@@ -61,3 +68,17 @@ def test_a_page_is_served_after_the_server_ended_every_connection(up: Stack, ali
         connection.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {OTHERS}")
 
     assert alice.get("/").status_code == 200
+
+
+def test_a_page_is_given_the_connection_that_worked_last(up: Stack, alice: httpx.Client) -> None:
+    """The others know less of tables and statements. Many are open once many pages were asked for at a time."""
+    with database_of(up) as connection, ThreadPoolExecutor(PAGES) as together:
+        few = counted(connection, OTHERS)
+        list(together.map(alice.get, ["/"] * 3 * PAGES))
+        fresh = counted(connection, OTHERS) - few
+        connection.execute("CREATE TEMPORARY TABLE begun AS SELECT clock_timestamp() AS at")
+        for _ in range(PAGES):
+            alice.get("/").raise_for_status()
+
+        # The sweeper and the workers use some of their own meanwhile.
+        assert counted(connection, f"{OTHERS} AND query_start > (SELECT at FROM begun)") < fresh

@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from tests.browser import executable
 from tests.e2e.steps import MOST_CHARS, PASSWORD
 from tests.stack import Stack, running_stack
 
+# What comes at once on an idle machine takes longer beside another browser. Who waits for nothing loses nothing.
+expect.set_options(timeout=30_000)
 QUIET = (
     "--no-sandbox",
     "--disable-gpu",

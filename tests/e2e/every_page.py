@@ -84,6 +84,8 @@ for route in flat(get_resolver().url_patterns):
         answer = None if "<" in address else visitor.get("/" + address)
         if answer is not None and answer.status_code == 200 and b"<html" in b"".join(answer)[:2000]:
             found.append(address)
+# From here on it has a name of one long word.
+Dialog.objects.filter(pk=full.pk).update(title="Reading" + "list" * 48)
 print(json.dumps(found))
 """
 

@@ -18,7 +18,9 @@ PATIENCE_MS = 180_000
 MOST_CHARS = 1_000_000
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 DESK, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=844)
-NO_WIDER = "() => document.documentElement.scrollWidth <= innerWidth"
+# Neither the page nor what scrolls in it, up and down.
+NO_WIDER = """() => document.documentElement.scrollWidth <= innerWidth
+    && [...document.querySelectorAll(".scroller, .drawer")].every(one => one.scrollWidth <= one.clientWidth)"""
 BEGIN = """
 from django.contrib.auth.models import User
 from dialogs.llms.reads import choosable_agents

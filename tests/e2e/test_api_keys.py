@@ -121,6 +121,7 @@ def look_at_the_pages_on_a_phone(page: Page, stack: Stack) -> None:
     assert_readable(page)
     page.get_by_role("button", name="Create the key").click()
     expect(page.get_by_text("Choose a model, or all of them.")).to_be_visible()
+    assert "aria-invalid" in page.evaluate("document.activeElement.getAttributeNames()")
     assert_readable(page)
 
 

@@ -89,6 +89,7 @@ def follow_an_answer_with_a_menu_open(page: Page, stack: Stack) -> None:
 def filter_what_still_follows(page: Page, stack: Stack) -> None:
     page.get_by_label("Agent").select_option(label="Helper")
     expect(page.locator(".row")).to_have_count(1)
+    expect(page.locator("#live-region")).to_have_text("1 dialog is shown.")
     assert "agent=" in page.url
 
     stack.shell(RENAMED)
@@ -103,8 +104,10 @@ def rename_by_keyboard(page: Page) -> None:
     page.get_by_label("Actions for With Gardener").press("Enter")
     row(page, "With Gardener").get_by_text("Rename").press("Enter")
     expect(page.get_by_label("Name of the dialog")).to_be_focused()
+    page.keyboard.type("Of the Gardener")
     page.keyboard.press("Enter")
-    expect(row(page, "With Gardener").locator(".row-title")).to_be_focused()
+    expect(row(page, "Of the Gardener").locator(".row-title")).to_be_focused()
+    expect(page.locator(".row-title").get_by_text("With Gardener")).to_have_count(0)
 
 
 def walk_by_arrows(page: Page) -> None:
@@ -114,7 +117,7 @@ def walk_by_arrows(page: Page) -> None:
     page.keyboard.press("ArrowDown")
     expect(page.locator(".row-title").nth(1)).to_be_focused()
     page.keyboard.press("Enter")
-    expect(page.locator("#dialog-title")).to_have_text("With Gardener")
+    expect(page.locator("#dialog-title")).to_have_text("Of the Gardener")
 
 
 def read_on_a_phone_in_the_dark(page: Page) -> None:

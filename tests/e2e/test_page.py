@@ -185,10 +185,10 @@ def send_again_what_was_lost(page: Page) -> None:
 
     composer(page).press("Enter")
     expect(composer(page)).to_have_value("")
-    expect(answers(page)).to_have_count(1, timeout=30_000)
+    expect(answers(page)).to_have_count(1)
     expect(page.locator(".message-row.user")).to_have_count(1)
     send(page, "Are you there?")
-    expect(page.locator(".message-row.user")).to_have_count(2, timeout=30_000)
+    expect(page.locator(".message-row.user")).to_have_count(2)
 
 
 def type_on_while_it_is_sent(page: Page) -> None:
@@ -224,14 +224,14 @@ def test_a_turn_goes_on_though_its_page_is_reloaded_and_closed_and_what_is_typed
     address, other = chat.url, chat.context.new_page()
     chat.close()
     other.goto(address)
-    expect(answers(other)).to_have_count(3, timeout=30_000)
+    expect(answers(other)).to_have_count(3)
     expect(answers(other).last).to_contain_text("word " * 59 + "word")
 
 
 def type_meanwhile(page: Page) -> None:
     send(page, "second question")
     expect(page.get_by_text("waits its turn")).to_be_visible()
-    expect(answers(page)).to_have_count(2, timeout=30_000)
+    expect(answers(page)).to_have_count(2)
     expect(page.get_by_text("waits its turn")).to_have_count(0)
 
 
@@ -253,7 +253,7 @@ def test_a_turn_that_waits_for_its_provider_says_so_and_is_stopped_or_answered_i
     send(waiting, "healthy again")
     expect(turn).to_contain_text("number 1 in line.")
     composer(chat).press("Escape")
-    expect(answers(waiting)).to_have_count(1, timeout=30_000)
+    expect(answers(waiting)).to_have_count(1)
     expect(turn).not_to_contain_text("in line")
     scripted.shell("from dialogs.models import Provider; Provider.objects.update(max_concurrent=None)")
 
@@ -287,7 +287,7 @@ def repeat_what_is_hostile(page: Page) -> None:
 def ask_for_a_second_version(page: Page) -> None:
     """The first is kept."""
     answers(page).last.get_by_role("button", name="Retry").click()
-    expect(answers(page).last).to_contain_text("2/2", timeout=30_000)
+    expect(answers(page).last).to_contain_text("2/2")
     answers(page).last.get_by_role("button", name="Earlier version").click()
     expect(answers(page).last).to_contain_text("1/2")
 
@@ -311,4 +311,4 @@ def speak_chinese(page: Page) -> None:
     page.wait_for_load_state()
     composer(page).fill("caution")
     composer(page).press("Enter")
-    expect(page.locator("#meter")).to_contain_text("吃紧", timeout=20_000)
+    expect(page.locator("#meter")).to_contain_text("吃紧")

@@ -143,6 +143,7 @@ def be_asked(page: Page, stack: Stack) -> None:
     expect(asked).to_contain_text("Which harbour")
     rest(page)
     expect(page.locator("#turn")).to_contain_text("The agent waits for your answer.")
+    expect(page.locator("#live-region > p").last).to_have_text(f"The agent asks: {question['question']}")
     expect(asked.get_by_role("button", name="Porto")).to_be_visible()
     assert_fits_a_phone(page)
 
@@ -181,7 +182,7 @@ def test_a_run_counts_live_rests_when_paused_and_ends_with_its_summary(chat: Pag
     assert_fits_a_phone(chat)
     bar.get_by_role("button", name="Pause").click()
     expect(bar).to_contain_text("Paused by you.")
-    expect(bar).to_contain_text("generation 2 of 9", timeout=20_000)
+    expect(bar).to_contain_text("generation 2 of 9")
     rest(chat)
     expect(answers(chat)).to_have_count(2)
     assert_fits_a_phone(chat)
@@ -206,13 +207,13 @@ def test_the_countdown_runs_live_and_ends_in_a_new_course(chat: Page, scripted: 
 
     expect(inserted(chat).first).to_contain_text("automatic")
     expect(chat.locator("#meter")).to_have_attribute("data-level", "critical")
-    expect(inserted(chat)).to_have_count(5, timeout=20_000)
+    expect(inserted(chat)).to_have_count(5)
     expect(inserted(chat).locator(".prompt-facts")).to_contain_text(
         [*[f"{left} more reminder" for left in (4, 3, 2, 1)], "the last reminder"]
     )
     assert_fits_a_phone(chat)
 
-    expect(chat.locator("#course-2")).to_contain_text("It began by itself", timeout=20_000)
+    expect(chat.locator("#course-2")).to_contain_text("It began by itself")
     expect(answers(chat)).to_have_count(1)
     expect(answers(chat).last).to_contain_text("Here I am again.")
     expect(chat.locator("#meter")).to_have_attribute("data-level", "healthy")

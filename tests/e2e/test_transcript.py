@@ -220,9 +220,10 @@ def test_a_message_is_said_anew_by_keyboard_while_its_row_changes(chat: Page, sc
     expect(field).to_have_value("What was it like long ago?")
     expect(mine.locator(".message-text")).to_be_hidden()
     assert violations(chat, ".rows") == []
-    chat.keyboard.press("Escape")
-    expect(edit).to_be_focused()
-    edit.press("Enter")
+    for way_out, key in ((field, "Escape"), (mine.get_by_text("Cancel"), "Enter")):
+        way_out.press(key)
+        expect(edit).to_be_focused()
+        edit.press("Enter")
     field.fill("And then?")
 
     happens(
@@ -234,8 +235,11 @@ def test_a_message_is_said_anew_by_keyboard_while_its_row_changes(chat: Page, sc
     expect(field).to_have_value("And then?")
     mine.get_by_role("button", name="Send again").press("Enter")
     expect(mine.locator(".message-text")).to_have_text("And then?")
+    # The button is gone.
+    expect(composer(chat)).to_be_focused()
     rest(chat)
     expect(answers(chat)).to_have_count(1)
+    expect(chat.locator("#live-region > p").last).to_have_text("The agent has answered.")
 
 
 def test_what_is_said_anew_is_followed_to_its_end_and_the_way_there_lies_over_no_text(

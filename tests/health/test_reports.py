@@ -7,10 +7,9 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from typing import Any
 
-from health.compaction.terms.fates import Fate
 from health.compaction.terms.outcome import Code, CompactionOutcome, Extent, Loss, Receipt, Status, Step
 from health.compaction.terms.reasons import Reason, Why
-from health.management.commands.compact import as_json, lines, step_line, svg
+from health.management.commands.compact import Fate, as_json, lines, step_line, svg
 from tests.health.compaction.builders import a_state, a_unit
 
 FOUND = {"m0": Fate.KEPT, "m1": Fate.SHORTENED, "m2": Fate.DROPPED}

@@ -126,7 +126,8 @@ def test_a_first_message_that_is_too_long_alone_costs_one_refusal_and_no_run(
 def test_a_clients_first_message_that_is_too_long_alone_costs_one_refusal_and_no_run(build: Build) -> None:
     home = build(window=WINDOW, **WAYS["names nothing"])
 
-    with pytest.raises(openai.BadRequestError) as refused:
+    # By its status, or on a busy machine, where a second has gone by, in the stream.
+    with pytest.raises(openai.APIError) as refused:
         home.caller().say(prose(1, int(1.6 * WINDOW * CHARS_PER_TOKEN)))
 
     assert re.search(r"The request needs ≈[\d,]+ tokens.*What you said last takes ≈[\d,]+ of them", str(refused.value))

@@ -17,17 +17,18 @@ from django.utils import timezone
 from dialogs.api.writes.client_forks import Copies, about, ids_of, shown_by, translated
 from dialogs.llms.counter import counter_of
 from dialogs.models import Course, Dialog, Message, ToolCall, ViewChange
-from dialogs.models.message import Role
+from dialogs.models.message import BY_PEOPLE, Role
 from dialogs.transcript import model_view
 from dialogs.transcript.model_view import Entry, as_said, dump, is_in_force
 from dialogs.transcript.reads.path import course_branch, is_behind, read_tree
 from dialogs.transcript.reads.tool_calls import calls_by_message
 from health.compaction.reading.ledger import Entry as Stated
-from health.compaction.reading.ledger import EntryKind, carry
+from health.compaction.reading.ledger import EntryKind, carry, extract
 from health.compaction.reading.ledger_page import is_page, page, read
 from health.compaction.reading.messages import parse
-from health.compaction.terms.ports import Counter, Kit
-from health.compaction.terms.units import Kind
+from health.compaction.terms.ports import Kit
+from health.compaction.terms.units import Kind, Unit, total
+from health.compaction.terms.units import Role as Speaker
 from health.configured import context_config
 from health.models import CompactionRun
 
@@ -35,6 +36,10 @@ from health.models import CompactionRun
 LEAST_SHARED = 2 / 3
 # Two ends of histories that are longer are not compared: that costs their product.
 MOST_COMPARED = 250_000
+# What was laid down goes along in so much of the limit, at most, where a client left the rest of its history out.
+MOST_CARRIED = 0.25
+# So many of the person's messages are looked through for what they told.
+MOST_READ = 2_000
 NO_FIGURES = ("estimated_before", "estimated_after", "tokens_now", "messages_before", "messages_after")
 
 
@@ -81,20 +86,35 @@ def keep_ledger(row: Dialog, course: Course) -> None:
     head, branch = _newest(course), course_branch(row.current_leaf)
     if head is None or not branch:
         return
-    room = int(context_config().ledger_share * head.limit_tokens)
-    written = [*_ledger(head, branch, counter_of(row.llm), room), *_pins(head, branch)]
-    if written:
-        _record(course, head, branch[-1], [*written, *as_said(branch)])
+    kit = Kit(counter=counter_of(row.llm))
+    standing = kit.counted(parse([{"role": one.role, "content": one.content} for one in branch]).units)
+    in_force = extract([_earlier(head), *standing])
+    unit = carry(in_force, standing=standing, budget_tokens=_room(head, total(standing)), kit=kit)
+    carried = [Entry(content=unit.content, kind=unit.kind.value)] if unit else []
+    if written := [*carried, *_pins(head, branch)]:
+        run = _record(course, head, branch[-1], [*written, *as_said(branch)])
+        # What the client leaves out next was said in this history.
+        run.ledger = [{"text": one.text, "kind": str(one.kind)} for one in in_force if one.role == Speaker.USER]
+        run.save(update_fields=["ledger"])
 
 
-def _ledger(head: CompactionRun, branch: Sequence[Message], counter: Counter, room: int) -> Iterator[Entry]:
-    """What the summary does not say word for word."""
-    laid_down = (one for one in head.ledger if one["kind"] != EntryKind.FACT)
-    entries = [Stated(kind=EntryKind(one["kind"]), text=one["text"], source_id="earlier") for one in laid_down]
-    standing = parse([{"role": one.role, "content": one.content} for one in branch]).units
-    unit = carry(entries, standing=standing, budget_tokens=room, kit=Kit(counter=counter))
-    if unit:
-        yield Entry(content=unit.content, kind=unit.kind.value)
+def _earlier(head: CompactionRun) -> Unit:
+    """What was in force before, as a ledger: of facts those that the person told."""
+    typed = Message.objects.filter(course=head.course_id, role=Role.USER, origin__in=BY_PEOPLE)
+    told = "\n".join(typed.order_by("-seq").values_list("content", flat=True)[:MOST_READ])
+    entries = [
+        Stated(kind=EntryKind(one["kind"]), text=one["text"], source_id="earlier", stated=True)
+        for one in head.ledger
+        if one["kind"] != EntryKind.FACT or one["text"] in told
+    ]
+    return Unit(id="earlier", role=Speaker.USER, content=page(entries, left_out=0), kind=Kind.SUMMARY)
+
+
+def _room(head: CompactionRun, standing_tokens: int) -> int:
+    """A tenth of the limit, as after any compaction; up to a quarter where what the client left does not need it."""
+    config, limit = context_config(), head.limit_tokens
+    free = int(config.goal * limit) - standing_tokens
+    return max(int(config.ledger_share * limit), min(int(MOST_CARRIED * limit), free))
 
 
 def _pins(head: CompactionRun, branch: Sequence[Message]) -> Iterator[Entry]:
@@ -116,7 +136,8 @@ def _newest(course: Course) -> CompactionRun | None:
 def _same(was: Sequence[Message], branch: Sequence[Message]) -> dict[int, Message]:
     """The new branch's message that says the same, by the id of the old branch's. Order and rounds are kept."""
     calls = calls_by_message([one.pk for one in (*was, *branch)])
-    begin = next((at for at, (one, other) in enumerate(zip(was, branch, strict=False)) if one != other), len(was))
+    shorter = min(len(was), len(branch))
+    begin = next((at for at, (one, other) in enumerate(zip(was, branch, strict=False)) if one != other), shorter)
     same = {one.pk: one for one in was[:begin]}
     olds, news = was[begin:], branch[begin:]
     if len(olds) * len(news) <= MOST_COMPARED:
@@ -205,7 +226,7 @@ def _hold(course: Course, head: CompactionRun, view: Iterable[Entry], branch: Se
 
 def _record(
     course: Course, head: CompactionRun, leaf: Message, view: Iterable[Entry], same: Copies = MappingProxyType({})
-) -> None:
+) -> CompactionRun:
     before, run = course.head_run, CompactionRun.objects.get(pk=head.pk)
     run.pk, run.parent_run, run.leaf, run.turn, run.through_seq = None, before, leaf, leaf.turn, leaf.seq
     run.trigger, run.status, run.requested_by = CompactionRun.Trigger.CARRIED, CompactionRun.Status.APPLIED, None
@@ -220,6 +241,7 @@ def _record(
     course.head_run = run
     course.save(update_fields=["head_run"])
     ViewChange.objects.create(course=course, before=before, after=run, why=ViewChange.Why.APPLIED)
+    return run
 
 
 def _entries(view: Iterable[Entry], branch: Sequence[Message], same: Copies) -> Iterator[Entry]:

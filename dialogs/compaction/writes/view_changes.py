@@ -73,9 +73,11 @@ def undo(*, dialog: Dialog, run_id: int, by: User) -> None:
     """
     row = resting(lock(dialog))
     course, lineage = _course(row)
-    if course is None or not lineage.may_undo(run_id):
+    run = CompactionRun.objects.filter(dialog=row, pk=run_id).first()
+    if run is not None and run.status == Status.UNDONE:
+        raise DialogError(_("This compaction is undone already."))
+    if course is None or run is None or not lineage.may_undo(run_id):
         raise DialogError(_("Only the newest compaction can be undone: undo later ones first."))
-    run = CompactionRun.objects.get(pk=run_id)
     run.status = Status.UNDONE
     run.save(update_fields=["status"])
     course.head_run_id = run.parent_run_id if course.head_run_id == run_id else course.head_run_id
@@ -89,8 +91,10 @@ def undo(*, dialog: Dialog, run_id: int, by: User) -> None:
 def redo(*, dialog: Dialog, run_id: int, by: User) -> None:
     """Let an undone view hold again, while what it was made from still holds."""
     row = resting(lock(dialog))
-    run = CompactionRun.objects.filter(dialog=row, pk=run_id, status=Status.UNDONE).first()
-    if run is None or not is_on_branch(row, run):
+    run = CompactionRun.objects.filter(dialog=row, pk=run_id).first()
+    if run is not None and run.status == Status.APPLIED:
+        raise DialogError(_("This compaction is not undone."))
+    if run is None or run.status != Status.UNDONE or not is_on_branch(row, run):
         raise DialogError(_("This compaction cannot be done again."))
     course, lineage = _course(row)
     if course is None or not lineage.may_redo(run_id):

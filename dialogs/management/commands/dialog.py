@@ -49,7 +49,13 @@ class Command(BaseCommand):
             self.stdout.write(text, ending="")
             return
         with options["output"].open("x", encoding="utf-8") as file:
-            file.write(text)
+            try:
+                file.write(text)
+                file.flush()
+            except OSError:
+                # Half a file would pass for a whole one, and stand in the next try's way.
+                options["output"].unlink()
+                raise
         self.stdout.write(f"Wrote {options['output']}.")
 
     def _import(self, options: dict[str, Any]) -> None:

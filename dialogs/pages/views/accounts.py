@@ -10,6 +10,7 @@ from django.contrib import messages
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
 from django.contrib.auth.password_validation import validate_password
 from django.contrib.auth.views import LoginView, PasswordChangeView, redirect_to_login
@@ -23,7 +24,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
-from dialogs.pages.accounts import is_guessing, note_failure, user_of_link
+from dialogs.pages.accounts import Crowded, is_guessing, note_failure, user_of_link
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 
@@ -38,6 +39,8 @@ class LoginForm(AuthenticationForm):
             raise ValidationError(_("Too many wrong passwords. Wait five minutes, then try again."))
         try:
             return super().clean()
+        except Crowded:
+            raise
         except ValidationError:
             note_failure(username=username, address=address)
             raise
@@ -64,16 +67,11 @@ class WelcomeForm(forms.Form):
         self.user = user
 
     def clean_password(self) -> str:
+        """Its hash: that takes a while, and nobody waits for a lock yet."""
         password: str = self.cleaned_data["password"]
         if password:
             validate_password(password, self.user)
-        return password
-
-    def save(self) -> User:
-        if self.cleaned_data["password"]:
-            self.user.set_password(self.cleaned_data["password"])
-            self.user.save(update_fields=["password"])
-        return self.user
+        return password and make_password(password)
 
 
 @never_cache
@@ -82,26 +80,25 @@ class WelcomeForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 def welcome(request: HttpRequest, uid: str, token: str) -> HttpResponse:
     """A one-time link. Looking at it uses nothing up, so that a preview in a chat program does no harm."""
-    if request.method == "POST":
-        return _use_link(request, uid, token)
     user = user_of_link(uid=uid, token=token)
-    return _gone(request) if user is None else _page(request, WelcomeForm(user))
+    if user is None:
+        return _gone(request)
+    form = WelcomeForm(user, *([request.POST] if request.method == "POST" else []))
+    if form.is_valid():
+        return _use_link(request, uid, token, password=form.cleaned_data["password"])
+    return render(request, "registration/welcome.html", {"form": form, "guest": user})
 
 
 @transaction.atomic
-def _use_link(request: HttpRequest, uid: str, token: str) -> HttpResponse:
+def _use_link(request: HttpRequest, uid: str, token: str, *, password: str) -> HttpResponse:
     user = user_of_link(uid=uid, token=token, lock=True)
     if user is None:
         return _gone(request)
-    form = WelcomeForm(user, request.POST)
-    if not form.is_valid():
-        return _page(request, form)
-    login(request, form.save(), backend=BACKEND)
+    if password:
+        user.password = password
+        user.save(update_fields=["password"])
+    login(request, user, backend=BACKEND)
     return redirect(settings.LOGIN_REDIRECT_URL)
-
-
-def _page(request: HttpRequest, form: WelcomeForm) -> HttpResponse:
-    return render(request, "registration/welcome.html", {"form": form, "guest": form.user})
 
 
 def _gone(request: HttpRequest) -> HttpResponse:
@@ -124,8 +121,13 @@ class ChangePassword(PasswordChangeView):
     success_url = reverse_lazy("dialog_list")
 
     def form_valid(self, form: PasswordChangeForm) -> HttpResponse:
+        try:
+            answer = super().form_valid(form)
+        except Crowded as error:
+            form.add_error(None, error)
+            return self.form_invalid(form)
         messages.success(self.request, _("Your password is changed."))
-        return super().form_valid(form)
+        return answer
 
 
 @login_not_required

@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from dialogs.common.errors import DialogError
 from dialogs.compaction.writes import manual_compaction, view_changes
 from dialogs.compaction.writes.compaction import cancel_run
 from dialogs.compaction.writes.manual_compaction import discard as discard_draft
@@ -136,20 +137,24 @@ def cleanup(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def change(request: HttpRequest, task_id: int) -> HttpResponse:
-    """Save what is ticked and who does it; "close" also ends the task."""
-    person = person_of(request)
-    task = tasks_for(person).filter(pk=task_id, closed_at=None).first()
+    """Save what is ticked and who does it; "close" also ends the task. What a form does not say stays."""
+    person, form = person_of(request), request.POST
+    task = tasks_for(person).filter(pk=task_id).first()
     if task is None:
         raise Http404(_("There is no such task."))
-    assignee = assignable(task).filter(pk=number_or_zero(request.POST.get("assignee", ""))).first()
-    # What a form without the checklist does not say stays.
-    done = request.POST.getlist("done") if "checklist" in request.POST else task.done
-    service.change_task(task=task, assignee=assignee, done=done)
-    if request.POST.get("do") == "close":
-        service.close_task(task=task, by=person)
-        messages.success(request, _("The task is closed."))
-    else:
-        messages.success(request, _("Saved."))
+    closes = form.get("do") == "close"
+    try:
+        service.change_task(
+            task=task,
+            by=person,
+            shown=number_or_zero(form["shown"]) or None if "shown" in form else task.assignee_id,
+            assignee=assignable(task).filter(pk=number_or_zero(form.get("assignee", ""))).first(),
+            done=form.getlist("done") if "checklist" in form else None,
+            closes=closes,
+        )
+        messages.success(request, _("The task is closed.") if closes else _("Saved."))
+    except DialogError as error:
+        messages.error(request, str(error))
     return redirect("cleanup")
 
 

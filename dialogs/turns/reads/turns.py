@@ -102,7 +102,7 @@ def _tried(dialog: Dialog) -> dict[str, Any]:
     return {
         "failures": sum(generation.status == Status.FAILED for generation in tries),
         "interruptions": sum(generation.status == Status.INTERRUPTED for generation in tries),
-        "retry_in": _seconds_left(tries[0]) if tries else None,
+        "retry_in": seconds_left(tries[0].finished_at, tries[0].retry_at) if tries else None,
         "overflowed": bool(tries) and tries[0].error_code == "context_overflow",
         "filled": bool(found) and found[0].error_code == "context_filled",
     }
@@ -196,14 +196,12 @@ def _of_due_answer(found: list[Generation]) -> list[Generation]:
     return tries
 
 
-def _seconds_left(tried: Generation) -> float | None:
-    """Until the next try: none of a wait that began before the clock went back."""
-    is_from_before = tried.finished_at is not None and tried.finished_at > timezone.now() + AHEAD
-    return 0.0 if is_from_before else seconds_until(tried.retry_at)
-
-
-def seconds_until(moment: datetime | None) -> float | None:
-    return None if moment is None else max(0.0, (moment - timezone.now()).total_seconds())
+def seconds_left(since: datetime | None, until: datetime | None) -> float | None:
+    """Of a wait for the next try: none of one that began before the clock went back."""
+    now = timezone.now()
+    if until is None:
+        return None
+    return 0.0 if since is not None and since > now + AHEAD else max(0.0, (until - now).total_seconds())
 
 
 def is_stop_requested(dialog_id: UUID) -> bool:

@@ -18,7 +18,9 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
+from dialogs.common.errors import DialogError
 from dialogs.models import Dialog
 from dialogs.models.dialog import PausedBy
 from dialogs.transcript.reads.autonomous import active_run
@@ -114,18 +116,26 @@ def open_if_frequent(row: Dialog) -> None:
 
 
 @transaction.atomic
-def change_task(*, task: CleanupTask, assignee: User | None, done: Collection[str]) -> None:
-    """Steps that nobody knows are left out."""
-    task.assignee = assignee
-    task.done = [step for step in STEPS if step in done]
-    task.save(update_fields=["assignee", "done"])
+def change_task(
+    *, task: CleanupTask, by: User, shown: int | None, assignee: User | None, done: Collection[str] | None, closes: bool
+) -> None:
+    """`shown` is the assignee whom the form showed: who changed nothing of it leaves it as another has set it since.
 
-
-@transaction.atomic
-def close_task(*, task: CleanupTask, by: User) -> None:
-    task.closed_at, task.closed_by = timezone.now(), by
-    task.save(update_fields=["closed_at", "closed_by"])
-    save(task.dialog)
+    Steps that nobody knows are left out; without `done` they stay. Raises DialogError where another was first.
+    """
+    row = lock(task.dialog)
+    task.refresh_from_db(fields=["assignee", "done", "closed_at"])
+    wanted = assignee.pk if assignee else None
+    if task.closed_at:
+        raise DialogError(_("Somebody has closed this task meanwhile."))
+    if wanted != shown and task.assignee_id not in (shown, wanted):
+        raise DialogError(_("Somebody has changed meanwhile who does this. Look at it again."))
+    task.assignee_id = task.assignee_id if wanted == shown else wanted
+    task.done = task.done if done is None else [step for step in STEPS if step in done]
+    if closes:
+        task.closed_at, task.closed_by = timezone.now(), by
+        save(row)
+    task.save()
 
 
 def escalate(row: Dialog, event: ContextEvent) -> None:

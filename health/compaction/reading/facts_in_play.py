@@ -20,7 +20,7 @@ from health.compaction.reading.ledger_page import Entry
 from health.compaction.reading.ledger_patterns import EntryKind
 from health.compaction.reading.markers import harmless
 from health.compaction.reading.text import of_text, passages
-from health.compaction.terms.units import INSTRUCTING, WRITTEN, Role, Unit
+from health.compaction.terms.units import INSTRUCTING, WRITTEN, Kind, Role, Unit
 
 MOST_FACTS = 80
 # What the user states in words alone, with a value, and what changed another: more than what is only seen, 5 at most.
@@ -64,7 +64,8 @@ def stated_in(
     said = {*gone, *(normal_text(entry.text) for entry in known)}
     speaking = {source for source, _ in force.stated}
     for place, unit in enumerate(units):
-        for passage in passages(unit.content) if unit.id in speaking else ():
+        is_heard = unit.id in speaking and unit.kind is not Kind.LOG
+        for passage in passages(unit.content) if is_heard else ():
             at, key = (unit.id, passage.start), normal_text(passage.text)
             if at in force.stated and key not in said and passage.text not in told[unit.id]:
                 entry = _stated(unit, passage.text, force, at)
@@ -120,6 +121,7 @@ def _plays(units: Sequence[Unit], recent: int) -> list[_Play]:
     for place, unit in enumerate(units):
         if unit.role in INSTRUCTING or unit.kind in WRITTEN or unit.inserted or unit.framed:
             continue
+        role = Role.TOOL if unit.role is Role.USER and unit.kind is Kind.LOG else unit.role
         if unit.role is Role.TOOL and place < recent:
             continue
         for key, fact in _named(readable(unit)).items():
@@ -127,9 +129,9 @@ def _plays(units: Sequence[Unit], recent: int) -> list[_Play]:
             if play is None:
                 play = found[key] = _Play(key, fact, place)
             # The user's own naming of it is worth more than a later one in a result.
-            if unit.role is Role.USER or Role.USER not in play.roles:
+            if role is Role.USER or Role.USER not in play.roles:
                 play.fact, play.place = fact, place
-            play.roles.add(unit.role)
+            play.roles.add(role)
             play.times += 1
     return [play for play in found.values() if _may_matter(play)]
 

@@ -12,14 +12,14 @@ Where room is short, the order of sacrifice is that of `EntryKind` from its end:
     | last     | constraints, then rules  | the oldest                        |
 
 Of many lines in the same words (a list each of which says "must") all are given up before what says something of its
-own, and before a fact that the user told.
+own, and before a fact that the user told; so are errands, which are over once they are answered ("look up order 7").
 A sentence is carried whole or not at all. Of a fact's sentence at least the fact may stay.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 from enum import StrEnum
 
@@ -28,7 +28,7 @@ from health.compaction.reading.facts_in_play import in_play, stated_in
 from health.compaction.reading.force import Force, in_force, nothing
 from health.compaction.reading.ledger_book import Book, normal
 from health.compaction.reading.ledger_page import LEDGER_HEADER, Entry, is_ledger, is_seen, line, page, read
-from health.compaction.reading.ledger_patterns import EntryKind
+from health.compaction.reading.ledger_patterns import EntryKind, is_errand
 from health.compaction.reading.quoting import own_sentences, sentences
 from health.compaction.reading.subjects import content_words
 from health.compaction.reading.text import passages
@@ -134,14 +134,15 @@ def carry(entries: Iterable[Entry], *, standing: Sequence[Unit], budget_tokens: 
     if room <= 0:
         return None
     missing = _missing(list(entries), standing)
-    chosen = _chosen(missing, room, kit)
-    if len(chosen) < len(missing) and _is_hardly_worth_it(chosen, kit):
+    ranked = _ranked(missing)
+    chosen = _chosen(missing, ranked, room, kit)
+    if len(chosen) < len(missing) and _is_hardly_worth_it(list(chosen.values()), kit):
         return None
     while chosen:
-        unit = _written(chosen, len(missing) - len(chosen), kit)
+        unit = _written([chosen[at] for at in sorted(chosen)], len(missing) - len(chosen), kit)
         if (unit.estimated_tokens or 0) <= budget_tokens:
             return unit
-        chosen.remove(max(chosen, key=_worth_least))
+        del chosen[next(at for at in reversed(ranked) if at in chosen)]
     return None
 
 
@@ -218,11 +219,17 @@ def _worth_least(entry: Entry) -> tuple[int, float]:
 
 
 def _one_of_many(missing: Sequence[Entry]) -> frozenset[int]:
-    """The places of what was laid down in words that most of it shares: lines of a list, say, that each say "must".
+    """The places of what the user stated in words that most of it shares: lines of a list, say, that each say "must".
 
-    Where not all has room they come behind a rule that says something of its own, or the newest few fill the page.
+    Where not all has room they come behind what says something of its own, or the newest few fill the page.
     """
-    words = {at: _plain_words(entry.text) for at, entry in enumerate(missing) if entry.kind is not EntryKind.FACT}
+    facts = {at for at, entry in enumerate(missing) if entry.kind is EntryKind.FACT}
+    told = {at for at in facts if missing[at].role is Role.USER}
+    return _alike(missing, told) | _alike(missing, set(range(len(missing))) - facts)
+
+
+def _alike(missing: Sequence[Entry], places: Set[int]) -> frozenset[int]:
+    words = {at: _plain_words(missing[at].text) for at in places}
     times = Counter(word for said in words.values() for word in said)
     least = max(LEAST_ALIKE, ALIKE_SHARE * len(words))
     shared = {at: sum(times[word] >= least for word in said) for at, said in words.items()}
@@ -230,25 +237,32 @@ def _one_of_many(missing: Sequence[Entry]) -> frozenset[int]:
 
 
 def _turn(entry: Entry, *, is_of_many: bool) -> int:
-    """What says something of its own, then what the user told, then the many alike, then what was only seen."""
-    if entry.kind is EntryKind.FACT:
-        return 1 if entry.role is Role.USER else 3
-    return 2 if is_of_many else 0
+    """What says something of its own, then what the user told, then the many alike and errands, then what was only
+    seen."""
+    if entry.kind is not EntryKind.FACT:
+        return 2 if is_of_many else 0
+    if entry.role is not Role.USER:
+        return 3
+    return 2 if is_of_many or is_errand(entry.text) else 1
 
 
 def _plain_words(text: str) -> frozenset[str]:
     return frozenset(word for word in content_words(text) if word.isalpha())
 
 
-def _chosen(missing: Sequence[Entry], left: int, kit: Kit) -> list[Entry]:
-    """What fits in the `left` tokens by the sum of its lines, in order: the best first, then whatever is small enough.
+def _ranked(missing: Sequence[Entry]) -> list[int]:
+    """Their places, the best first."""
+    many = _one_of_many(missing)
+    return sorted(
+        range(len(missing)), key=lambda at: (_turn(missing[at], is_of_many=at in many), *_worth_least(missing[at]), -at)
+    )
+
+
+def _chosen(missing: Sequence[Entry], ranked: Sequence[int], left: int, kit: Kit) -> dict[int, Entry]:
+    """What fits in the `left` tokens by the sum of its lines: the best first, then whatever is small enough.
 
     Looking on ends with _AT_ONCE entries of which none is.
     """
-    many = _one_of_many(missing)
-    ranked = sorted(
-        range(len(missing)), key=lambda at: (_turn(missing[at], is_of_many=at in many), *_worth_least(missing[at]), -at)
-    )
     chosen: dict[int, Entry] = {}
     for start in range(0, len(ranked), _AT_ONCE):
         batch = [(at, entry) for at in ranked[start : start + _AT_ONCE] for entry in _forms(missing[at])]
@@ -260,7 +274,7 @@ def _chosen(missing: Sequence[Entry], left: int, kit: Kit) -> list[Entry]:
                 left -= size
         if left == before:
             break
-    return [chosen[at] for at in sorted(chosen)]
+    return chosen
 
 
 def _forms(entry: Entry) -> tuple[Entry, ...]:

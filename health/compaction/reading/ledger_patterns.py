@@ -147,7 +147,29 @@ _TELLING = re.compile(
     r"(?:[-*•\d.)\s]|please |and |also |ok,? |so |actually,? |no,? ){0,6}"
     r"(?:use|keep|reply|answer|respond|speak|call me|address me|format|indent|treat|assume|follow|write in)\b(?! to\b)"
 )
+# One thing is asked for, and done with the answer. What names a habit ("every", "only", 每) is none, nor is an order to
+# tell somebody else; what names somebody, a long number or a price is kept as a fact is.
+_ERRAND = re.compile(
+    r"(?:[^:\n]{1,24}: *)?(?:(?:and|also|now|then|next|ok|okay|please|just|can you|could you|would you)[ ,]+){0,4}"
+    r"(?:(?:tell|give|show|find|remind|teach|get) (?:me|us)|look up|search for|explain|describe|summari[sz]e|list|name"
+    r"|(?:write|draft|suggest|recommend|compose)(?: me| us)? (?:a|an|some|one|two|three|four|five|ten|\d+))\b"
+    r"|(?:[^：\n]{1,12}：)?(?:那|再|请|麻烦|你|先|也|顺便){0,4}(?:(?:帮我|给我|跟我|为我)?(?:讲|推荐|列|写|解释|介绍|查|找|起|总结|描述)"
+    r"(?:一|两|三|几|个|下|出|\d)|(?:告诉|教)我)"
+)
+_HABIT = re.compile(
+    r"\b(?:every|everything|each|always|never|all|any|only|whenever|no|not|don't|without|must|should|at (?:most|least)"
+    r"|from now)\b|[每都总只不别勿]|一律|以后"
+)
+_NAMED = re.compile(r"[^.:!? ] [A-Z]|\d{4}|\d[:.]\d|[$€£¥]")
 _GUESS = re.compile(r" have \w{2,20}(?:ed|en)\b")
+# "3 by 4 metres", "grew by 10 %": no day.
+_SIZED = re.compile(r"\d ?(?:[cm]?m|feet|ft|inch(?:es)?|met(?:er|re)s?)?$")
+_BY_SIZE = re.compile(
+    r" \d[\d.]*+(?!:| ?(?:[ap]\.?m\b|o'clock|st|nd|rd|th|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))"
+)
+_BY_SO_MUCH = re.compile(
+    r" [$€£¥]?\d[\d.,]* ?(?:%|percent|euros?|dollars?|pounds?|points?|times|days?|hours?|minutes?)"
+)
 _BEFORE = {"avoid": " to", "remember": "i", "ensure": " to"}
 
 
@@ -183,6 +205,12 @@ _WORTH = {kind: number for number, kind in enumerate(EntryKind)}
 
 def is_question(sentence: str) -> bool:
     return sentence.rstrip(_CLOSING).endswith(("?", "？")) or sentence.rstrip(_FULL_STOP).endswith(("吗", "呢"))
+
+
+def is_errand(sentence: str) -> bool:
+    """Whether it asks for one thing, which is over with the answer: "look up order 7", "give me three names"."""
+    low = _plain(sentence)
+    return bool(_ERRAND.match(low)) and not _HABIT.search(low) and not _NAMED.search(sentence)
 
 
 def may_bind(text: str) -> bool:
@@ -234,9 +262,12 @@ def _english(low: str) -> Iterator[EntryKind]:
 
 
 def _excused(low: str, word: re.Match[str]) -> bool:
-    """ "To avoid", "I remember"; "it must have rained" is a guess."""
+    """ "To avoid", "I remember"; "it must have rained" is a guess, "3 by 4" a size."""
     if word[0] == "must":
         return bool(_GUESS.match(low, word.end()))
+    if word[0] == "by":
+        is_sized = _SIZED.search(low[max(0, word.start() - 12) : word.start()].rstrip())
+        return bool(_BY_SO_MUCH.match(low, word.end()) or (is_sized and _BY_SIZE.match(low, word.end())))
     before = _BEFORE.get(word[0])
     return before is not None and low[: word.start()].rstrip().endswith(before)
 

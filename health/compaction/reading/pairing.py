@@ -43,7 +43,7 @@ class Pairing:
             self._add_result(entry, position)
         else:
             self.close()
-            self._add_other(entry, position)
+            self._add_other(entry)
 
     def close(self) -> None:
         """End the open round: give unanswered calls a result, then place the strays that came within."""
@@ -64,7 +64,7 @@ class Pairing:
         self.faults.append(f"messages[{position}] is the result of a call {call_id!r} that is not right before it")
         self._strays.append(entry._replace(message=_as_text(entry.message), stray=True))
 
-    def _add_other(self, entry: Placed, position: int) -> None:
+    def _add_other(self, entry: Placed) -> None:
         calls = calls_of(entry.message) if role_of(entry.message) is Role.ASSISTANT else ()
         if calls:
             entry = entry._replace(round_id=f"round-{entry.id}")

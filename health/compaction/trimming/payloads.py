@@ -44,17 +44,17 @@ def trim(
     return trimmed if len(trimmed) < len(content) else content
 
 
-def filled(content: str, *, max_chars: int, keep: frozenset[str] = frozenset()) -> str:
+def filled(content: str, *, max_chars: int) -> str:
     """JSON in at most so many characters, with as many elements, and as much of its strings, as these hold."""
     fullest, by = "", 1.0
     for _ in range(_TRIES):
-        trimmed = _by_form(content, _times(HISTORY_CONFIG, by), keep)
+        trimmed = _by_form(content, _times(HISTORY_CONFIG, by), frozenset())
         if len(fullest) < len(trimmed) <= max_chars:
             fullest = trimmed
         if _NEAR * max_chars <= len(trimmed) <= max_chars or len(trimmed) >= len(content):
             break
         by *= (1 + _NEAR) / 2 * max_chars / max(1, len(trimmed))
-    return fullest or trim(content, keep=keep, max_chars=max_chars)
+    return fullest or trim(content, max_chars=max_chars)
 
 
 @of_text

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
+from enum import StrEnum
 from html import escape
 from itertools import groupby
 from pathlib import Path
@@ -21,10 +22,20 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from health.compaction.config import How
 from health.compaction.reading.messages import InvalidMessages, Orphans, parse
 from health.compaction.terms.configuration import InvalidConfig
-from health.compaction.terms.fates import Fate, fates
 from health.compaction.terms.outcome import CompactionOutcome, Extent, Loss, Receipt, Status, Step
+from health.compaction.terms.units import Kind, Unit
 from health.services import compact_messages
 from health.transcripts import NotATranscript, Transcript, read
+
+
+class Fate(StrEnum):
+    """What became of a message of a context."""
+
+    KEPT = "kept"
+    SHORTENED = "shortened"  # still in its place, with fewer words
+    SUMMARISED = "summarised"  # told by a summary or digest in its place
+    DROPPED = "dropped"  # not told, at most counted by a placeholder
+
 
 # More than this scrolls away; --json holds all of it.
 _MOST_LINES = 20
@@ -38,6 +49,19 @@ LOOKS: Mapping[Fate, tuple[str, float]] = {
     Fate.SUMMARISED: ("#e69f00", 0.45),
     Fate.DROPPED: ("#999999", 0.15),
 }
+
+
+def fates(before: Sequence[Unit], after: Sequence[Unit]) -> dict[str, Fate]:
+    """The fate of every unit of `before` by its id, in order."""
+    now = {unit.id: unit.content for unit in after}
+    told = {source for unit in after if unit.kind is Kind.SUMMARY for source in unit.sources}
+    return {unit.id: _fate(unit, now.get(unit.id), is_told=not told.isdisjoint(unit.sources)) for unit in before}
+
+
+def _fate(unit: Unit, content: str | None, *, is_told: bool) -> Fate:
+    if content is not None:
+        return Fate.KEPT if content == unit.content else Fate.SHORTENED
+    return Fate.SUMMARISED if is_told else Fate.DROPPED
 
 
 def step_line(step: Step) -> str:

@@ -8,14 +8,18 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
+from django.utils import timezone
 
-from dialogs.api import endpoints, responding
+from dialogs.api import endpoints, responding, turn
+from dialogs.api.writes.client_turns import take_up
 from dialogs.driver import run
 from dialogs.driver.run import drive
-from dialogs.models import Dialog, Generation
+from dialogs.models import Agent, ApiKey, Dialog, Generation
 from dialogs.pages.writes import trash_dialog
 from dialogs.transcript.writes.dialog_row import erase_dialog
 from dialogs.turns.reads.turns import due_dialogs
+from dialogs.turns.writes.messages import request_stop
 from health.models import ContextEvent
 from tests.dialogs.api.conftest import Client, Play, a_tool, assistant, calling, said, user
 
@@ -206,6 +210,61 @@ async def test_an_answer_whose_conversation_is_erased_meanwhile_is_no_failure_to
     assert (error["code"], error["type"]) == ("conversation_erased", "invalid_request_error")
     assert stream or came.status_code == 404
     assert "A client's turn failed" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("what", "status", "code"),
+    [(ApiKey, 401, "invalid_api_key"), (User, 401, "invalid_api_key"), (Agent, 404, "model_not_found")],
+)
+async def test_what_is_deleted_between_the_check_and_the_storing_is_said(
+    client_of_alice: Client, play: Play, monkeypatch: pytest.MonkeyPatch, what: Any, status: int, code: str
+) -> None:
+    await sync_to_async(play)(said(120, "Hi."))
+
+    def deleted_first(**asked: Any) -> Any:
+        what.objects.all().delete()
+        return take_up(**asked)
+
+    monkeypatch.setattr(turn, "take_up", deleted_first)
+
+    refused = await client_of_alice.ask(user("Hello"))
+
+    assert (refused.status_code, refused.json()["error"]["code"]) == (status, code)
+    assert not await Dialog.objects.aexists()
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_an_answer_that_a_person_stops_does_not_end_as_if_it_were_whole(
+    client_of_alice: Client, play: Play, stream: bool
+) -> None:
+    await sync_to_async(play)(said(120, [f"{number} " for number in range(200)], delay=0.05))
+    asking = asyncio.create_task(client_of_alice.lines(user("Count")) if stream else client_of_alice.ask(user("Count")))
+    while not await Generation.objects.exclude(partial_text="").aexists():  # noqa: ASYNC110  a row is looked for
+        await asyncio.sleep(0.05)
+
+    await sync_to_async(request_stop)(dialog=await Dialog.objects.aget())
+
+    came = await asking
+    error = json.loads(came[-1] if stream else came.content)["error"]
+    assert (error["code"], error["type"]) == ("answer_stopped", "invalid_request_error")
+    # No status that OpenAI's clients try again by themselves.
+    assert stream or came.status_code == 400
+    assert (await Generation.objects.select_related("message").aget()).message.content.startswith("0 1 2")
+
+
+@pytest.mark.parametrize("ended", [{"revoked_at": timezone.now()}, {"expires_at": timezone.now()}])
+async def test_an_answer_under_way_comes_whole_though_its_key_ends_and_the_next_is_refused(
+    client_of_alice: Client, play: Play, ended: dict[str, Any]
+) -> None:
+    await sync_to_async(play)(said(120, ["One ", "two ", "three."], delay=0.3))
+    asking = asyncio.create_task(client_of_alice.ask(user("Count")))
+    while not await Generation.objects.aexists():  # noqa: ASYNC110  a row is looked for
+        await asyncio.sleep(0.05)
+
+    await ApiKey.objects.aupdate(**ended)
+
+    assert (await asking).json()["choices"][0]["message"]["content"] == "One two three."
+    assert (await client_of_alice.ask(user("Again"))).status_code == 401
 
 
 async def test_a_client_that_waits_for_the_whole_and_leaves_stops_the_model_too(

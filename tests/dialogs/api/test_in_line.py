@@ -10,6 +10,7 @@ from asgiref.sync import sync_to_async
 from dialogs.models import Dialog, Generation, Provider
 from dialogs.providers import slots
 from dialogs.providers.slots import slot
+from dialogs.turns.writes.messages import request_stop
 from tests.dialogs.api.conftest import Client, Play, said, text_of, user
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
@@ -41,6 +42,21 @@ async def test_a_client_is_answered_as_soon_as_there_is_a_slot(
         assert read() == []
 
     assert text_of(await asking) == "Here."
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_who_is_stopped_in_the_line_is_told_so(
+    client_of_alice: Client, provider: Provider, play: Play, stream: bool
+) -> None:
+    await sync_to_async(play)(said(120, "Here."))
+
+    async with slot(provider.name, most=1):
+        asking = asyncio.create_task(client_of_alice.ask(user("Hi"), stream=stream))
+        await place_in_line(1)
+        await sync_to_async(request_stop)(dialog=await Dialog.objects.aget())
+        came = await asking
+
+    assert (came.status_code, came.json()["error"]["code"]) == (400, "answer_stopped")
 
 
 async def test_a_client_that_leaves_the_line_is_not_asked_for_at_the_provider(

@@ -15,6 +15,8 @@ from tests.dialogs.compacting_builders import RULE, long_text
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 
 ANSWER = f"Here is what I found. {long_text(900, 2)}"
+COLOURS = ("red", "blue", "green", "white", "brown", "black", "yellow")
+PLACES = ("oven", "gate", "stairs", "boiler", "pump", "window")
 SUMMARY = user("This is a summary of what we said: the pump was checked.")
 
 
@@ -107,6 +109,43 @@ async def test_a_client_that_leaves_its_oldest_messages_out_keeps_its_view(guard
 
     assert await Dialog.objects.acount() == 1
     assert await CompactionRun.objects.exclude(trigger="carried").acount() == 1
+
+
+async def test_what_a_person_told_goes_along_where_the_client_leaves_its_oldest_messages_out(
+    guarded_client: Client, play: Play
+) -> None:
+    read = await sync_to_async(play)(said(900, ANSWER), said(900, f"Well. {ANSWER}"), said(900, "Good."))
+    rules = [f"Never store the {colour} crates beside the {place}." for colour in COLOURS for place in PLACES]
+    told = "The spare key hangs behind the kitchen door."
+    begun = [
+        user("The budget is 900 euros."),
+        assistant("Noted."),
+        user(told),
+        assistant("Noted."),
+        *(each for rule in rules for each in (user(rule), assistant("Noted."))),
+    ]
+    history = await asked(guarded_client, *begun, *long_history(20), user("And now?"))
+    assert await CompactionRun.objects.aexists()
+
+    shorter = await asked(guarded_client, *history[-4:], user("The budget is 1200 euros now."))
+    await asked(guarded_client, user("Thanks."), shorter[-1], user("Go on."))
+
+    assert "900 euros" not in contents(read()[1])
+    assert [one for one in (told, *rules) if one not in contents(read()[1])] == []
+    assert [one for one in ("1200 euros", told, *rules) if one not in contents(read()[2])] == []
+
+
+async def test_a_client_that_goes_back_behind_a_compaction_is_answered(guarded_client: Client, play: Play) -> None:
+    read = await sync_to_async(play)(said(900, ANSWER))
+    history: list[dict[str, Any]] = []
+    for number in range(4):
+        history = await asked(guarded_client, *history, user(f"Question {number}. {long_text(number, 70)}"))
+    assert await CompactionRun.objects.aexists()
+
+    await asked(guarded_client, *history[:3])
+
+    assert await Dialog.objects.acount() == 1
+    assert [one["content"] for one in read()[-1]["messages"][1:]] == [one["content"] for one in history[:3]]
 
 
 async def test_a_named_dialog_goes_on_with_whatever_history(client_of_alice: Client, play: Play) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from io import StringIO
 from pathlib import Path
 
@@ -53,6 +54,21 @@ def test_a_file_that_exists_is_not_overwritten(greeted: Dialog, tmp_path: Path) 
         run("export", str(greeted.pk), "--output", str(file))
 
     assert file.read_text() == "mine"
+
+
+def test_of_an_export_that_the_disk_has_no_room_for_nothing_stays(greeted: Dialog, tmp_path: Path) -> None:
+    file = tmp_path / "hello.json"
+    Message.objects.update(content="long " * 100_000)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        with pytest.raises(CommandError):
+            run("export", str(greeted.pk), "--output", str(file))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    assert not file.exists()
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from dialogs.compaction.writes.compaction import queue_run
 from dialogs.compaction.writes.context_settings import save_settings
 from dialogs.compaction.writes.manual_compaction import request
 from dialogs.llms.guard import by_limit
-from dialogs.models import Dialog
+from dialogs.models import LLM, Dialog
 from dialogs.transcript.writes.dialog_row import erase_dialog, lock
 from dialogs.turns.reads.turns import dialog_to_drive
 from health import rewards
@@ -83,7 +83,7 @@ def test_each_attempt_of_a_turn_has_its_number(dialog: Dialog, caplog: pytest.Lo
     runs = [a_run(dialog, status="failed") for _ in range(3)]
 
     for run in runs:
-        log_end(run)
+        log_end(run, dialog.llm)
 
     told = [line.split("attempt=")[1][:3] for line in lines(caplog, "Compaction ended:")]
     assert told == ["1/3", "2/3", "3/3"]
@@ -95,20 +95,22 @@ def test_the_next_request_of_a_turn_begins_with_its_first_attempt(
     earlier = a_run(dialog, status="applied")
     an_answer(dialog, "I read on.")
 
-    log_end(a_run(dialog, status="applied"))
+    log_end(a_run(dialog, status="applied"), dialog.llm)
 
     assert earlier.turn == CompactionRun.objects.latest("pk").turn
     assert "attempt=1/3" in lines(caplog, "Compaction ended:")[0]
 
 
 def test_what_a_person_asked_for_is_no_attempt(dialog: Dialog, caplog: pytest.LogCaptureFixture) -> None:
-    log_end(a_run(dialog, trigger="manual", status="applied"))
+    log_end(a_run(dialog, trigger="manual", status="applied"), dialog.llm)
 
     assert "attempt" not in caplog.text
 
 
 def test_a_failure_is_a_warning_with_its_cause(dialog: Dialog, caplog: pytest.LogCaptureFixture) -> None:
-    log_end(a_run(dialog, status="failed", code="BREAKER_FAILED", reason="What must stay needs 6,000 tokens."))
+    log_end(
+        a_run(dialog, status="failed", code="BREAKER_FAILED", reason="What must stay needs 6,000 tokens."), dialog.llm
+    )
 
     [record] = caplog.records
     assert record.levelno == logging.WARNING
@@ -118,7 +120,7 @@ def test_a_failure_is_a_warning_with_its_cause(dialog: Dialog, caplog: pytest.Lo
 def test_a_fresh_start_is_told_in_the_words_of_the_seed(dialog: Dialog, caplog: pytest.LogCaptureFixture) -> None:
     run = a_run(dialog, status="applied", recovered="fresh_start")
 
-    log_end(run)
+    log_end(run, dialog.llm)
 
     [line] = lines(caplog, "Context overflow recovery: fresh start triggered")
     assert f"(dialog={dialog.pk} run={run.pk})" in line
@@ -127,7 +129,7 @@ def test_a_fresh_start_is_told_in_the_words_of_the_seed(dialog: Dialog, caplog: 
 def test_a_reset_by_a_person_is_no_overflow_and_no_warning(dialog: Dialog, caplog: pytest.LogCaptureFixture) -> None:
     run = a_run(dialog, status="applied", trigger="reset")
 
-    log_end(run)
+    log_end(run, dialog.llm)
 
     [line] = lines(caplog, "Reset by a person: the agent begins afresh")
     assert f"(dialog={dialog.pk} run={run.pk})" in line
@@ -136,7 +138,7 @@ def test_a_reset_by_a_person_is_no_overflow_and_no_warning(dialog: Dialog, caplo
 
 
 def test_a_fresh_start_that_failed_was_none(dialog: Dialog, caplog: pytest.LogCaptureFixture) -> None:
-    log_end(a_run(dialog, status="failed", trigger="reset"))
+    log_end(a_run(dialog, status="failed", trigger="reset"), dialog.llm)
 
     assert not lines(caplog, "Context overflow recovery")
     assert not lines(caplog, "Reset by a person")
@@ -145,13 +147,13 @@ def test_a_fresh_start_that_failed_was_none(dialog: Dialog, caplog: pytest.LogCa
 def test_a_step_that_never_ended_has_no_time(dialog: Dialog, caplog: pytest.LogCaptureFixture) -> None:
     begun = a_step("summarize_old", 900, 300, is_running=True)
 
-    log_end(a_run(dialog, status="cancelled", steps=[a_step("trim_payloads", 4500, 4400), begun]))
+    log_end(a_run(dialog, status="cancelled", steps=[a_step("trim_payloads", 4500, 4400), begun]), dialog.llm)
 
     assert caplog.text.strip().endswith("steps=trim_payloads:≈4500→≈4400:12ms")
 
 
 def test_a_run_that_another_worker_has_is_not_told_twice(caplog: pytest.LogCaptureFixture) -> None:
-    log_end(None)
+    log_end(None, LLM())
 
     assert not caplog.records
 

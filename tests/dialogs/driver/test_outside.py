@@ -226,6 +226,25 @@ def test_a_call_that_waits_when_its_worker_dies_is_made_anew_when_its_time_comes
     assert result(call).endswith("It was tried 3 times.")
 
 
+def test_a_call_that_waits_since_before_the_clock_went_back_is_made_at_once(
+    dialog: Dialog, play: Play, server: McpServer, looked: list[datetime]
+) -> None:
+    play(calling(10, "look"), said(10))
+    ask(dialog)
+    async_to_sync(drive)(dialog.pk)
+    claim, call = lease.claim(dialog.pk), ToolCall.objects.get()
+    assert claim
+    rounds.start_call(claim, call, idempotent=True)
+    rounds.await_retry(claim, call, attempt=3, most=3, seconds=1)
+    ahead = timezone.now() + timedelta(hours=1)
+    ToolCall.objects.update(started_at=ahead, retry_at=ahead + timedelta(seconds=1))
+    its_worker_dies(dialog)
+
+    drive_until_idle(dialog)
+
+    assert (len(looked), ToolCall.objects.get().status) == (1, "failed")
+
+
 @pytest.mark.parametrize("fault", [OperationalError("database is locked"), lease.LeaseLost()])
 def test_what_cannot_be_recorded_now_is_left_to_who_drives_next(
     fault: Exception,

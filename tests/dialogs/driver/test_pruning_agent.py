@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings, settings
+from django.db import connection
 
 from dialogs.compaction.pruning_agent import TooLarge, pruning_llm, request_for
 from dialogs.compaction.work import perform
@@ -210,6 +213,23 @@ def test_a_decision_that_is_not_followed_is_logged_with_its_cause(
     assert event.run == run
     assert cause in event.facts["cause"]
     assert cause in caplog.text
+
+
+def test_who_was_asked_is_logged_also_where_it_is_switched_off_meanwhile(dialog: Dialog, another_agent: Agent) -> None:
+    Path(settings.DOMINDS_DATA_DIR, "pruner.json").write_text(json.dumps({"steps": [{"text": "No", "delay": 0.5}]}))
+    choose(another_agent)
+
+    def switch_off() -> None:
+        while not asked_of_pruner():
+            time.sleep(0.01)
+        Agent.objects.filter(pk=another_agent.pk).update(enabled=False)
+        connection.close()
+
+    with ThreadPoolExecutor() as beside:
+        beside.submit(switch_off)
+        compacted(dialog)
+
+    assert ContextEvent.objects.get(code="PRUNER_FAILED").facts["llm"] == another_agent.llm.slug
 
 
 def test_it_is_asked_for_json_and_no_thoughts(dialog: Dialog, play: Play) -> None:

@@ -133,6 +133,36 @@ def test_a_message_never_swallows_the_next(content: str) -> None:
     assert [heading.level for heading in found] == [0]
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "<details>\n<summary>Log</summary>\n\nrows",
+        "<details><summary>Log</summary>",
+        "see <details/>",
+        "</details><details>",  # an end that ends nothing
+        "<details\nopen",  # a tag that never ends
+        "a <textarea> in words",
+        "1. <b>bold",
+    ],
+)
+def test_html_that_a_message_leaves_open_swallows_nothing(content: str) -> None:
+    assert contained(content) == fenced(content, "text")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "<details>\n<summary>Log</summary>\n\nrows\n\n</details>",
+        "a<br>b <b>bold</b>",
+        "`<details>`",
+        "a < b & c > d",
+        "</b>",
+    ],
+)
+def test_html_that_is_closed_stays(content: str) -> None:
+    assert contained(content) == content
+
+
 def test_an_open_fence_is_closed_with_its_own_kind() -> None:
     assert contained("~~~~\ncode") == "~~~~\ncode\n~~~~"
 

@@ -135,16 +135,31 @@ class TestSlowness:
         run = world.embeddings().run()
 
         assert [used(run, some(100)), used(run, some(100, start=100))] == ["swift", "swift"]
-        assert len(world.encoded) == embeddings.SLICE
+        assert len(world.encoded) == embeddings.FEWEST_MEASURED
 
     def test_found_later_does_not_change_a_run_that_has_begun(self) -> None:
         world = World()
         run = world.embeddings().run()
         used(run, some(20))
 
-        world.milliseconds = 5000
+        world.milliseconds = 150
 
-        assert used(run, some(100, start=20)) == "slow"
+        assert used(run, some(50, start=20)) == "slow"
+
+    def test_on_a_machine_that_stands_still_is_found_within_the_first_texts(self) -> None:
+        world = World(milliseconds=60_000)
+
+        assert used(world.embeddings().run(), some(100)) == "swift"
+        assert len(world.encoded) == 8
+
+    def test_found_later_keeps_nobody_waiting_who_has_waited_long(self) -> None:
+        world = World()
+        run = world.embeddings().run()
+        used(run, some(20))
+        world.milliseconds = 60_000
+
+        assert [used(run, some(100, start=20)), used(run, some(1))] == ["none", "none"]
+        assert len(world.encoded) == 20 + embeddings.SLICE
 
     def test_makes_the_next_run_static(self) -> None:
         world = World(milliseconds=150)
@@ -192,6 +207,26 @@ class TestSlowness:
         process = world.embeddings(minilm=load)
 
         assert [used(process.run(), some(20)), used(process.run(), some(20))] == ["slow", "slow"]
+
+    def test_of_another_threads_loading_keeps_nobody_waiting(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(embeddings, "MOST_SECONDS", 0.01)
+        begun, loaded = threading.Event(), threading.Event()
+
+        def load() -> embeddings.Model:
+            begun.set()
+            loaded.wait(10)
+            return Swift()
+
+        process = World().embeddings(minilm=load)
+        loading = threading.Thread(target=lambda: process.run()(some(1)))
+        loading.start()
+        begun.wait(10)
+
+        assert used(process.run(), some(1)) == "none"
+
+        loaded.set()
+        loading.join()
+        assert used(process.run(), some(1)) == "swift"
 
     def test_of_long_ago_is_forgotten(self) -> None:
         pace = Pace()
@@ -384,19 +419,6 @@ class TestTheRealModels:
         rows = self.embed(kind, "", "half \ud800", "word " * 2_000_000)
 
         assert np.isfinite(rows).all()
-
-
-def test_torchs_threads_are_as_many_as_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch = pytest.importorskip("torch")
-    pytest.importorskip("sentence_transformers")
-    before = torch.get_num_threads()
-    monkeypatch.setattr(minilm.MiniLM, "threads", None)
-
-    embedder("static", threads=1)
-    minilm.MiniLM().encode(["a text for one thread"])
-
-    assert torch.get_num_threads() == 1
-    torch.set_num_threads(before)
 
 
 def test_minilm_agrees_with_sentence_transformers_own_way() -> None:

@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
+import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
@@ -14,11 +15,12 @@ from django.utils import timezone
 
 from dialogs.learning.reads.insights.series import Point, Series
 from dialogs.learning.views.insights import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, picture
-from dialogs.models import LLM, Agent, Dialog
+from dialogs.models import LLM, Agent, Dialog, Generation
+from dialogs.turns.reads.events import llms_to_choose
 from dialogs.turns.writes.events import log
 from dialogs.turns.writes.messages import post_message
 from health.models import LlmCalibration, Proposal
-from tests.builders import a_reading
+from tests.builders import a_generation, a_reading
 from tests.dialogs.compacting_builders import guard
 from tests.dialogs.compaction_runs import a_run, a_step
 from tests.dialogs.learning.views.test_events import another
@@ -201,6 +203,23 @@ def test_the_filters_offer_only_what_answered(as_alice: Client, dialog: Dialog) 
 
     assert [name for _pk, name in shown["agents"]] == ["Helper"]
     assert [pk for pk, _slug in shown["llms"]] == [dialog.llm_id]
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="of PostgreSQL's plan")
+def test_the_filters_read_what_answered_once_however_many_llms_never_did(dialog: Dialog) -> None:
+    LLM.objects.bulk_create([LLM(provider=dialog.llm.provider, model_id=f"unused{at}") for at in range(9)])
+    post_message(dialog=dialog, content="Hello")
+    dialog.refresh_from_db()
+    told = Generation.objects.filter(pk=a_generation(dialog).pk).values().get()
+    Generation.objects.bulk_create([Generation(**told | {"id": None, "number": number}) for number in range(2, 3000)])
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+
+    plan = llms_to_choose(Generation.objects.filter(dialog__in=Dialog.objects.filter(owner=dialog.owner))).explain(
+        analyze=True
+    )
+
+    assert set(re.findall(r"on dialogs_generation.*loops=(\d+)", plan)) == {"1"}, plan
 
 
 def at(hours: float, *values: int) -> Point:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from threading import Event
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.conf import LazySettings, settings
 from django.contrib.auth import SESSION_KEY
 from django.contrib.auth.models import User
 from django.core.cache import cache
+from django.db import connection
 from django.test import Client
 
 from dialogs.common.shared_redis import waiting_client
+from dialogs.pages import accounts
 from dialogs.pages.accounts import FAILURES_ALLOWED, sign_in_path
 
 
@@ -148,3 +153,75 @@ def test_who_has_no_password_yet_chooses_one_without_an_old_one(client: Client, 
     alice.refresh_from_db()
     assert alice.check_password("the-first-one-1")
     assert signed_in(client)
+
+
+@pytest.fixture
+def a_long_line(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Somebody else's password takes longer than anybody waits."""
+    quick, *real = settings.PASSWORD_HASHERS
+    settings.PASSWORD_HASHERS = [*real, quick]
+    over = Event()
+    monkeypatch.setattr(accounts, "HASHING_SECONDS", 0.05)
+    accounts._hashing.submit(over.wait, 60)
+    yield
+    over.set()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_waits_too_long_is_told_to_try_again_and_has_guessed_nothing(
+    client: Client, alice: User, a_long_line: None
+) -> None:
+    for _ in range(FAILURES_ALLOWED + 1):
+        answer = client.post("/login/", {"username": "alice", "password": "alice-pass-1"})
+
+    assert b"Too many people sign in at this moment. Wait a minute" in answer.content
+    assert not signed_in(client)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_link_whose_password_waits_too_long_stays_good(client: Client, alice: User, a_long_line: None) -> None:
+    path = sign_in_path(alice)
+
+    answer = client.post(path, {"password": "a-long-enough-one"})
+
+    assert b"Too many people sign in at this moment" in answer.content
+    assert client.post(path, {"password": ""}).status_code == 302
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_password_that_waits_too_long_is_not_changed(client: Client, alice: User, a_long_line: None) -> None:
+    alice.set_unusable_password()
+    alice.save()
+    client.force_login(alice)
+    fields = {"new_password1": "fresh-pass-22", "new_password2": "fresh-pass-22"}
+
+    answer = client.post("/account/password/", fields)
+
+    assert b"Too many people sign in at this moment" in answer.content
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_waits_holds_no_connection_that_a_page_needs(alice: User, a_long_line: None) -> None:
+    connection.ensure_connection()
+
+    with pytest.raises(accounts.Crowded):
+        alice.set_password("fresh-pass-22")
+
+    assert connection.connection is None
+
+
+def test_an_unknown_name_takes_as_many_hashes_as_a_wrong_password(
+    client: Client, db: Any, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.PASSWORD_HASHERS = settings.PASSWORD_HASHERS[1:]
+    User.objects.create_user("carol", password="carol-pass-1")
+    in_line = Mock(side_effect=accounts._in_line)
+    monkeypatch.setattr(accounts, "_in_line", in_line)
+
+    counts = []
+    for name in ("carol", "nobody"):
+        in_line.reset_mock()
+        client.post("/login/", {"username": name, "password": "wrong"})
+        counts.append(in_line.call_count)
+
+    assert counts == [1, 1]

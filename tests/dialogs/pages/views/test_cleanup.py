@@ -72,6 +72,50 @@ def test_it_cannot_be_given_to_just_anybody(as_alice: Client, bob: User, task: C
     assert task.assignee is None
 
 
+# --- Two people with the same task before their eyes ------------------------------------------
+
+
+@pytest.fixture
+def as_sam(sam: User) -> Client:
+    client = Client()
+    client.force_login(sam)
+    return client
+
+
+def test_who_only_ticks_leaves_whom_another_has_given_it_to(
+    as_alice: Client, as_sam: Client, alice: User, sam: User, task: CleanupTask
+) -> None:
+    seen = {"shown": alice.pk, "assignee": alice.pk}
+    as_sam.post(f"{TASKS}{task.pk}/", seen | {"assignee": sam.pk})
+
+    as_alice.post(f"{TASKS}{task.pk}/", seen | {"checklist": "1", "done": ["pin"]})
+
+    task.refresh_from_db()
+    assert (task.assignee, task.done) == (sam, ["pin"])
+
+
+def test_of_two_who_give_it_to_different_people_the_second_is_told(
+    as_alice: Client, as_sam: Client, alice: User, sam: User, task: CleanupTask
+) -> None:
+    as_sam.post(f"{TASKS}{task.pk}/", {"shown": alice.pk, "assignee": sam.pk})
+
+    told = as_alice.post(f"{TASKS}{task.pk}/", {"shown": alice.pk, "assignee": ""}, follow=True)
+
+    task.refresh_from_db()
+    assert task.assignee == sam
+    assert "Somebody has changed meanwhile who does this." in told.content.decode()
+
+
+def test_of_two_who_close_it_the_second_is_told(as_alice: Client, as_sam: Client, sam: User, task: CleanupTask) -> None:
+    as_sam.post(f"{TASKS}{task.pk}/", {"do": "close"})
+
+    told = as_alice.post(f"{TASKS}{task.pk}/", {"do": "close"}, follow=True)
+
+    task.refresh_from_db()
+    assert task.closed_by == sam
+    assert "Somebody has closed this task meanwhile." in told.content.decode()
+
+
 def test_the_panel_of_the_dialog_leads_to_an_open_task(as_alice: Client, dialog: Dialog, task: CleanupTask) -> None:
     assert TASKS in page(as_alice, f"/dialogs/{dialog.pk}/").links()
 

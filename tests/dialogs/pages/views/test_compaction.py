@@ -109,8 +109,10 @@ def test_undo_and_redo(as_alice: Client, alice: User, dialog: Dialog, history: l
     as_alice.post(url(dialog, f"compactions/{run.pk}/undo"), headers=HTMX)
     assert CompactionRun.objects.get().status == "undone"
     again = as_alice.post(url(dialog, f"compactions/{run.pk}/undo"), headers=HTMX)
-    assert again.status_code == 422
+    assert (again.status_code, "undone already" in again.content.decode()) == (422, True)
     as_alice.post(url(dialog, f"compactions/{run.pk}/redo"), headers=HTMX)
+    again = as_alice.post(url(dialog, f"compactions/{run.pk}/redo"), headers=HTMX)
+    assert (again.status_code, "is not undone" in again.content.decode()) == (422, True)
 
     assert Course.objects.get().head_run == run
     assert len(history) == 24

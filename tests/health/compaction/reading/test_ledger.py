@@ -21,6 +21,7 @@ from health.compaction.reading.ledger import (
     presence_of,
 )
 from health.compaction.reading.ledger_page import FACTS_HEADER, SEEN_HEADER, is_seen, page, read
+from health.compaction.reading.ledger_patterns import is_errand
 from health.compaction.terms.units import Kind, Role, Unit
 from tests.health.compaction.builders import KIT, WordCounter, a_round, a_talk, a_unit
 
@@ -75,6 +76,7 @@ def test_what_a_person_took_back_by_hand_is_in_force_no_more_however_often_it_is
         (EntryKind.CONSTRAINT, "我对花生过敏。"),
         (EntryKind.DEADLINE, "The report is due on Friday."),
         (EntryKind.DEADLINE, "Please send it by Monday."),
+        (EntryKind.DEADLINE, "Please send all 3 by 5 May."),
         (EntryKind.DEADLINE, "周五前交报告。"),
         (EntryKind.DECISION, "Let's go with Postgres."),
         (EntryKind.DECISION, "We decided on the blue tiles."),
@@ -86,6 +88,8 @@ def test_what_a_person_took_back_by_hand_is_in_force_no_more_however_often_it_is
         (EntryKind.PREFERENCE, "我喜欢靠窗的座位。"),
         (EntryKind.FACT, "The meeting is on Thursday."),
         (EntryKind.FACT, "My name is Ana."),
+        (EntryKind.FACT, "The room is 3.2 by 4.1 metres."),
+        (EntryKind.FACT, "The rent rose by 10 %."),
     ],
 )
 def test_a_users_sentence_is_an_entry_of_its_kind_word_for_word_with_its_source(kind: EntryKind, sentence: str) -> None:
@@ -358,6 +362,20 @@ def test_of_a_long_tale_only_what_it_names_is_kept() -> None:
     assert kept(long, by(Role.ASSISTANT, "Noted.")) == ["Send the lamp to 12 Castle Street."]
 
 
+def test_of_a_pasted_log_only_what_is_named_again_is_kept() -> None:
+    log = "\n".join(f"2026-03-0{day} INFO worker-{day} took job J-410{day} in {day}0 ms" for day in range(1, 9))
+    found = kept(
+        by(Role.USER, log, kind=Kind.LOG),
+        by(Role.ASSISTANT, "The slow one was J-4104."),
+        *(
+            by(Role.USER, f"And the {boat}?")
+            for boat in ("heron", "gull", "tern", "crane", "swan", "coot", "stork", "duck")
+        ),
+    )
+
+    assert found == ["The slow one was J-4104."]
+
+
 def test_two_facts_of_one_day_are_both_kept() -> None:
     facts = ["The boiler is serviced on 9 May.", "Clara's flight lands on 9 May."]
 
@@ -599,6 +617,47 @@ def test_of_equal_worth_the_oldest_is_given_up_and_the_unit_says_how_many() -> N
     assert "push to main" not in unit.content
     assert "[1 more in the archive]" in unit.content
     assert "delete the data" in unit.content
+
+
+@pytest.mark.parametrize(
+    "errand",
+    [
+        "Look up crate {}.",
+        "Also: look up crate {}",
+        "Question {}: tell me something short about boat 1{}.",
+        "Could you show me the {} newest boats",
+        "推荐{}首老歌。",
+        "再给我列{}个船名。",
+    ],
+)
+def test_what_the_user_told_comes_before_errands_however_many_and_new(errand: str) -> None:
+    told = "The spare oars are in shed 4."
+    found = entries(told, *(errand.format(number, number) for number in range(20, 27)))
+    room = KIT.tokens(page((), left_out=1)) + 2 * KIT.tokens(f"- [fact u0] {told}")
+
+    assert told in carried(found, budget=room).content
+
+
+def test_lines_of_a_series_come_behind_a_fact_in_words_of_its_own() -> None:
+    told = "The spare oars are in shed 4."
+    found = entries(told, *(f"Berth {number} is free for a boat of {number} metres." for number in range(20, 40)))
+    room = KIT.tokens(page((), left_out=1)) + 2 * KIT.tokens(f"- [fact u0] {told}")
+
+    assert told in carried(found, budget=room).content
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        "Give me every price in crowns.",
+        "Tell Greta that the door code is 4471.",
+        "Recommend only boats below 9 metres.",
+        "List at most 3 boats.",
+        "每次给我列3个船名。",
+    ],
+)
+def test_a_standing_wish_is_no_errand(wish: str) -> None:
+    assert not is_errand(wish)
 
 
 def test_where_not_all_has_room_a_page_of_a_little_that_only_others_said_is_not_written() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from health.compaction.choosing.coverage import receipts
+from health.compaction.accounts import receipts
 from health.compaction.choosing.sources import Frame, sources_of
 from health.compaction.config import ContextConfig, SelectPassages
 from health.compaction.laws.invariants import broken

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from health.compaction.choosing.coverage import altered, receipts, removed_ids
+from health.compaction.accounts import altered, receipts, removed_ids
 from health.compaction.terms.outcome import Extent, Receipt
 from health.compaction.terms.ports import Read
 from health.compaction.terms.units import Kind, Unit

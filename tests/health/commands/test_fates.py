@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from health.compaction.terms.fates import Fate, fates
 from health.compaction.terms.units import Kind
+from health.management.commands.compact import Fate, fates
 from tests.health.compaction.builders import a_unit
 
 BEFORE = tuple(a_unit(f"words of {name}", id=name) for name in ("whole", "short", "told", "gone", "counted"))
