@@ -157,11 +157,16 @@ class Embeddings:
         return Run(self, canonical(kind))
 
     def choose(self, kind: str) -> Model | None:
-        """The model asked for, else static vectors, else None: strategies then use lexical vectors."""
-        with self._lock:
+        """The model asked for, else static vectors, else None, also where another thread loads it for long: strategies
+        then use lexical vectors."""
+        if not self._lock.acquire(timeout=MOST_SECONDS):
+            return None
+        try:
             if kind == "minilm" and self._pace.may_begin(self._clock()) and (model := self._model(kind)):
                 return model
             return self._model("static")
+        finally:
+            self._lock.release()
 
     def embed(self, model: Model, need: Embed, *, first: bool) -> Embedded:
         """The vectors, known ones from the caches. Raises TooSlow: at the first need of a run soon, later late."""

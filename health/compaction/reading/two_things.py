@@ -124,6 +124,8 @@ WHEREABOUTS = re.compile(
 )
 # What somebody says of themselves: of what is theirs, or of what they do.
 THEIRS = re.compile(r"\b(?:my|mine|i['’]?m)\b|我的|我(?!们)(?=[家爸妈])")
+# Whose thing another one is: "Carol's gets in at 9", "hers is at 10".
+OWNER = re.compile(r"([A-ZÀ-Þ][\w-]{1,30}(?=['’]s )|[Hh]ers|[Hh]is|[Tt]heirs)(?:['’]s)? (?:is|was|[a-z]{2,20}s)\b")
 THEY_DO = re.compile(r"\bi\b|我(?!们)")
 
 
@@ -158,7 +160,10 @@ def tell_of_two(new: Statement, old: Statement) -> bool:
 
 
 def of_two_speakers(new: Statement, old: Statement) -> bool:
-    """ "Greta: I take the 9:15" and "Omar: I take the 9:40"; what they share either may change."""
+    """ "Greta: I take the 9:15" and "Omar: I take the 9:40", or "Carol's gets in at 9"; what they share either may
+    change."""
+    if (owner := OWNER.match(new.text)) and stem(owner[1].lower()) not in old.content:
+        return True
     if new.speaker == old.speaker or not (new.speaker and old.speaker):
         return False
     sign, mine, theirs = signs_of(new.text), new.text.lower(), old.text.lower()

@@ -45,7 +45,8 @@ _ENGLISH: Mapping[Sort, str] = {
     Sort.MARK: (
         r"https?://[^\s<>\"')\]]{1,200}+|(?<![\w.+-])[\w.+-]{1,64}+@[\w-]{1,64}+\.\w[\w.]{0,64}+"
         r"|(?<![A-Za-z0-9_-])\+?\d[\d-]{3,20}[ -]?\d{3,20}(?![A-Za-z0-9_:])"
-        r"|\b[A-Z]{1,3}\d{4,12}\b|(?:(?<=[Rr]oom )|(?<=[Ff]lat )|(?<=[Hh]all )|(?<=[Uu]nit ))\d{1,4}/\d{1,4}\b"
+        r"|\b[A-Z]{1,3}\d{4,12}\b|(?:(?<=[a-z] )(?:[Rr]oom|[Ff]lat|[Hh]all|[Uu]nit) |(?<=^Room )|(?<=^Flat )"
+        r"|(?<=^Hall )|(?<=^Unit ))\d{1,4}/\d{1,4}\b"
         # What programs call things, not where a sentence begins: a path, a name with _ or digits, an option.
         rf"|(?:(?<=[a-z:,\]] )|(?<=[{CJK}：，]))(?:-[A-Za-z](?![A-Za-z0-9_'’-])|--[A-Za-z][\w-]{{0,40}}+"
         # A constant ("MAX_SIZE") is set to a value, and is none.
@@ -108,7 +109,7 @@ UNITS: Mapping[str, re.Pattern[str]] = {
 # What a value is not: "lunch is not at 1".
 DENIED = re.compile(
     r"(?:\b(?:not|never)|n['’]t) (?:(?:at|on|in|by|to|from|for) )?(?:the )?[$€£¥]?\d[\w:.,]{0,12}"
-    r"|不[是在](?=[\d一二两三四五六七八九十周])[\d一二两三四五六七八九十百千万:.月日号点半周]{1,10}"
+    r"|不(?:[是在]|[要用](?=[^。！]{1,16}[改换]))(?=[\d一二两三四五六七八九十周])[\d一二两三四五六七八九十百千万:.月日号点半周]{1,10}"
 )
 # In lower case; nothing else holds a value that is no name. Each is quick to see where it cannot begin.
 _VALUE_MARKS = re.compile(rf"[\d@§周期拜点半整{ZH_DIGITS}百千万]")
@@ -295,7 +296,7 @@ ZH_GENERIC = frozenset(
 ZH_NAME = re.compile(
     r"(?:(?<=[是由找问给跟和叫请归为换成就，、：])|^)"
     r"[王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林罗郑梁宋唐许韩冯邓曹彭曾萧田董袁潘于蒋蔡余杜叶程苏魏吕丁任沈姚卢姜崔钟谭陆汪范金石廖贾夏韦方白邹孟熊秦邱江尹薛闫段雷侯龙史陶黎贺顾毛郝龚邵万钱严武戴莫孔汤]"
-    r"[\u4e00-\u9fff]{1,2}?(?=$|[\s，。！、]|[负在管来去帮接说的是更好吧了就都也就行])"
+    r"(?:先生|女士|小姐|师傅|[\u4e00-\u9fff]{1,2}?(?=$|[\s，。！、]|[负在管来去帮接说的是更好吧了就都也就行]))"
 )
 # Who takes something over or looks after it is a name, also where no other sentence shows it.
 IN_CHARGE = re.compile(
@@ -334,7 +335,8 @@ ASKS = Phrases.of(
     r"|when(?: is| are| do| does| did))\b(?!.{0,160}, (?:i|we|please)\b)"
     r"|^(?:does|is|are|did (?:i|we|you|they|he|she|it)|should i|shall i|do (?:i|we|you|they)) (?!\w{1,20},)",
     r"为什么|为啥|怎么(?!都|也|样都)|咋|(?<![没有])(?:什么|啥)(?!都|也|时候都)"
-    r"|多[久远少大高长重宽深](?!都|也)|[吗嘛]$|[吗嘛][。，！~]|谁(?!都|也)|哪(?!怕)|(?<![有好这那])几[个点号]",
+    r"|多[久远少大高长重宽深](?!都|也)|[吗嘛]$|[吗嘛][。，！~]|谁(?!都|也)|哪(?!怕)|(?<![有好这那])几[个点号]"
+    r"|[\d一二三四五六七八九十日天点号半]还是(?:周|星期|礼拜)?[\d一二三四五六七八九十日天]",
 )
 # Who tells what a letter says of a date states the date; where a colon or a quote follows, it is another's text.
 TELLS = re.compile(

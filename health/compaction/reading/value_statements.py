@@ -50,7 +50,16 @@ from health.compaction.reading.value_patterns import (
     raw_tokens,
     stem,
 )
-from health.compaction.reading.value_words import CJK_BEGINS, content_of, is_word, spelt_in, stems_of, tokens_of
+from health.compaction.reading.value_words import (
+    CJK_BEGINS,
+    content_of,
+    forms_in,
+    frame_of,
+    is_word,
+    spelt_in,
+    stems_of,
+    tokens_of,
+)
 from health.compaction.terms.units import Role
 
 # So many messages of the user are heard, the newest, each of so many characters at most: a run must not wait for this.
@@ -148,14 +157,11 @@ def _capitalised(text: str) -> tuple[frozenset[str], set[str]]:
 
 def _speaking(said: Sequence[Said]) -> frozenset[str]:
     """Who talks, by the names before what is said; not what is told of a thing: "Deadline: Friday"."""
-    known = [name for name in speakers([one.text for one in said]) if not _is_a_thing(name.lower())]
+    known = [name for name in speakers([one.text for one in said]) if stem(name.lower()) not in COMMON]
+    known = [name for name in known if not any(word in name.lower() for word in ZH_GENERIC)]
     small = frozenset[str]().union(*(_capitalised(one.text)[1] for one in said if known))
     things = [name for name in known if name[0].isupper() and name.lower() in small]
     return frozenset(known if 2 * len(things) < len(known) else ())
-
-
-def _is_a_thing(name: str) -> bool:
-    return stem(name) in COMMON or any(word in name for word in ZH_GENERIC)
 
 
 def _is_telling(word: str) -> bool:
@@ -166,7 +172,7 @@ def _of_message(
     said: Sequence[Said], at: int, turn: int, names: frozenset[str], speaking: frozenset[str]
 ) -> tuple[Statement, ...]:
     text, reply = _without_tellers(said[at].text), reply_to(said, at)
-    return _stated(text, at, turn, names & _spelt(text), speaking_in(text, speaking), _note(reply), _is_short(reply))
+    return _stated(text, at, turn, names & forms_in(text), speaking_in(text, speaking), _note(reply), _is_short(reply))
 
 
 @of_text
@@ -252,7 +258,7 @@ def _topics_of_note(reply: str) -> frozenset[str]:
 def _statement(
     at: int, turn: int, passage: Passage, speaker: str, names: frozenset[str], note: str, is_short: bool
 ) -> Statement:
-    told = _told(passage.text, names and names & _spelt(passage.text))
+    told = _told(passage.text, names and names & forms_in(passage.text))
     back = _content(note)
     key = told.content & back
     heard = bool(note) and (is_short or len(key) > 1)
@@ -290,6 +296,10 @@ def _told(text: str, names: frozenset[str]) -> Told:
     if stated | named <= named_in:
         named |= _things([word for clause in stating for word in clause] or tokens)
     bare = _is_bare(text, tokens, content - named_in, stated, named if values.keys() <= CHOSEN else named | named_in)
+    if values.keys() - {Sort.NAME} and max(named_in, default="") > CJK_BEGINS:
+        named |= named_in  # 李先生周五来 is of him
+    if not (bare or content - named_in or named - named_in):
+        named |= frame_of(tokens, named_in)
     return Told(tokens, values, stated | named or frozenset(_topics(tokens, names)), content | named, bare)
 
 
@@ -318,13 +328,6 @@ def _attributes(clause: Sequence[str]) -> Iterator[str]:
 def _things(tokens: Sequence[str]) -> frozenset[str]:
     """ "Book" in "send the books to 4 Elm Road"."""
     return frozenset(word for before, word in itertools.pairwise(tokens) if word in THINGS and before in DETERMINERS)
-
-
-@of_text
-def _spelt(text: str) -> frozenset[str]:
-    """Its words as they may stand among names, their stems too."""
-    words = spelt_in(text)
-    return frozenset(words).union([stem(word) for word in words if word[-1] == "s"])
 
 
 def _is_bare(

@@ -6,9 +6,10 @@ Chinese, which does not part its words, has pairs of characters for them.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from operator import add
 
+from health.compaction.reading.stopwords import STOPWORDS
 from health.compaction.reading.text import of_text, remembered
 from health.compaction.reading.value_patterns import (
     CHANGES,
@@ -35,6 +36,13 @@ def spelt_in(text: str) -> Sequence[str]:
     return raw_tokens(text.lower())
 
 
+@of_text
+def forms_in(text: str) -> frozenset[str]:
+    """Its words as they may stand among names, their stems too."""
+    words = spelt_in(text)
+    return frozenset(words).union([stem(word) for word in words if word[-1] == "s"])
+
+
 def tokens_of(text: str) -> tuple[str, ...]:
     return stems_of(raw_tokens(text.lower()))
 
@@ -46,6 +54,13 @@ def stems_of(words: Iterable[str]) -> tuple[str, ...]:
 def content_of(tokens: Sequence[str]) -> Iterable[str]:
     """What says something: words, and pairs of Chinese."""
     return filter(is_word, tokens) if max(tokens, default="") < CJK_BEGINS else _with_pairs(tuple(tokens))
+
+
+def frame_of(tokens: Sequence[str], values: Set[str]) -> frozenset[str]:
+    """All plain words before a name at the end, as one: "write everything". Others may say the same of another."""
+    *before, last = [token for token in tokens if token.isalpha() and token not in STOPWORDS] or [""]
+    is_plain = last in values and len(before) > 1 and values.isdisjoint(before) and max(before) < CJK_BEGINS
+    return frozenset([" ".join(before)] if is_plain else ())
 
 
 @remembered(SENTENCES)

@@ -50,16 +50,14 @@ from health.compaction.reading.word_places import heads_of, marks_on, words_befo
 # Of the newest statements with a word, so many are looked up, and so many that share most are compared: time stays
 # linear in what was said.
 MOST_LOOKED_UP, MOST_COMPARED = 64, 8
-# Sums of weights are rounded to so many digits.
-DIGITS = 9
+DIGITS = 9  # of a sum of weights
 # A correction without a subject belongs to one of the last so many messages of the user.
 NEAR = 2
 # What two sentences share must weigh so much, and be this part of what they are about; less, where a change is told.
 LEAST_WEIGHT, LEAST_SHARED, LEAST_CHANGED = 0.4, 0.45, 0.4
 # What is shared with a rule weighs at least this part of the rest of the rule.
 RULE_SHARED = 0.5
-# In a short conversation every word is rare.
-FEWEST_STATEMENTS = 40
+FEWEST_STATEMENTS = 40  # among fewer every word is rare
 # What bears a name. A number has a limit's place more often.
 NAMED = frozenset((Sort.MARK, Sort.PLACE, Sort.NAME))
 # A pair of Chinese characters weighs less than a word, one apart may be no word at all; so do words of no subject.
@@ -194,6 +192,8 @@ class Book:
             return False
         if signs_of(new.text).changes and begin_alike(new, old):
             return not tell_of_another(new, old)
+        if shared <= new.names and max(shared) > CJK_BEGINS and not signs_of(new.text).changes:
+            return False  # 李先生 may do much else
         weight = self._weights.of(shared)
         apart = min(self._apart.of((one.key & self._topics) - shared - one.names) for one in (new, old))
         least = LEAST_CHANGED if signs_of(new.text).changes else LEAST_SHARED

@@ -39,7 +39,10 @@ KIN = re.compile(
 )
 # What tells things of one sort apart: a number behind them, their order or place before them, a letter, whose they are.
 MARKED = (
-    re.compile(r"\b(?P<noun>[a-z]++) (?P<mark>one|two|three|four|five|six|seven|eight|nine|ten|\d++(?=\D+\d))\b"),
+    re.compile(
+        r"\b(?P<noun>[a-z]++) (?P<mark>one|two|three|four|five|six|seven|eight|nine|ten"
+        r"|\d++/\d++(?= )|\d++(?!/)(?=\D+\d))\b"
+    ),
     re.compile(
         r"\b(?P<mark>first|second|third|last|next|final|morning|evening|upper|lower|left|right|front|rear|inner|outer"
         r"|big|small|long|short) (?P<noun>[a-z]++)"

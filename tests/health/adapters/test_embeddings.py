@@ -208,6 +208,26 @@ class TestSlowness:
 
         assert [used(process.run(), some(20)), used(process.run(), some(20))] == ["slow", "slow"]
 
+    def test_of_another_threads_loading_keeps_nobody_waiting(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(embeddings, "MOST_SECONDS", 0.01)
+        begun, loaded = threading.Event(), threading.Event()
+
+        def load() -> embeddings.Model:
+            begun.set()
+            loaded.wait(10)
+            return Swift()
+
+        process = World().embeddings(minilm=load)
+        loading = threading.Thread(target=lambda: process.run()(some(1)))
+        loading.start()
+        begun.wait(10)
+
+        assert used(process.run(), some(1)) == "none"
+
+        loaded.set()
+        loading.join()
+        assert used(process.run(), some(1)) == "swift"
+
     def test_of_long_ago_is_forgotten(self) -> None:
         pace = Pace()
         pace.note(20, 1.0, now=1)

@@ -135,6 +135,11 @@ def marked(said: tuple[str, ...]) -> tuple[str, ...]:
         ("~初二(3)班的家长会在周五。", "初二(3)班的家长会改到周一。"),
         ("~初二(3)班有42人。", "初二(3)班现在有43人。"),
         ("~李先生负责合同。", "王女士负责合同。"),
+        ("~Write everything in French.", "Write everything in German."),
+        ("~李先生周五来。", "李先生改周一来。"),
+        ("~李女士订了3个房间。", "李女士改订5个房间。"),
+        ("~超时设为30秒。", "超时不要30秒，改成60秒。"),
+        ("~超时设为30秒。", "不要30秒，改成60秒。"),
     ],
 )
 def test_what_is_said_anew_of_a_subject_takes_the_place_of_what_was_said(said: tuple[str, ...]) -> None:
@@ -353,6 +358,16 @@ def test_corrections_and_withdrawals_stand_and_what_they_end_does_not(said: tupl
         ("李先生对花生过敏。", "王女士对花生不过敏。"),
         ("给李先生留靠窗的位子。", "给王女士留过道的位子。"),
         ("初二(3)班有42人。", "初二(4)班有40人。"),
+        # Another room, another's train, and what somebody else is asked.
+        ("We sit in Room 4/6.", "The printer is in Room 4/8."),
+        ("Room 4/6 is booked for Monday.", "Room 4/8 is booked for Tuesday."),
+        ("My train to Bath leaves at 17:05 on Friday.", "Carol's gets in at 16:48, so she'd wait."),
+        ("My train to Bath leaves at 17:05.", "Hers is at 16:48, so she waits."),
+        ("Ask Anna about everything.", "Ask Ben about everything."),
+        ("会议9点开。", "会议10点还是11点"),
+        ("酒店订在周五。", "酒店周六还是周日"),
+        ("李先生周五来。", "李先生周一付款。"),
+        ("李先生周五来。", "王先生改周一来。"),
     ],
 )
 def test_other_subjects_and_further_values_replace_nothing(said: tuple[str, ...]) -> None:
@@ -630,6 +645,8 @@ def test_a_request_in_the_form_of_a_question_is_none(sentence: str, asks: bool) 
         ("what's a good name for a ferry", True),
         ("does moss hurt a roof", True),
         ("is the ferry late on Sundays", True),
+        ("酒店周六还是周日", True),
+        ("会议还是10点吧。", False),
         ("Translate everything into French.", False),
         ("Is vegetarian, like Nora.", False),
         ("Did the tax return, it took 3 hours.", False),
