@@ -111,6 +111,12 @@ def _checked(state: ContextState, attempt: Attempt, kit: Kit, *, recovering: boo
     after = state.having(units)
     # What must stay leaves no room: a ledger of it may take what was gained for now.
     has_to = bool(attempt.gave_way) and not state.fits
-    if after.estimated_tokens >= state.estimated_tokens and not has_to:
+    if after.estimated_tokens >= state.estimated_tokens and not (has_to or _lets_the_ledger_in(state, after)):
         return unchanged(state, Why.NOT_SMALLER)
     return replace(attempt, state=after)
+
+
+def _lets_the_ledger_in(state: ContextState, after: ContextState) -> bool:
+    """Whether what the user laid down takes all that was gained: a step before this one had left it no room."""
+    gained = ledger_tokens(after) - ledger_tokens(state)
+    return after.fits and gained > 0 and after.estimated_tokens - gained < state.estimated_tokens

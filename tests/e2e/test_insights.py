@@ -92,7 +92,7 @@ def compare_what_if(page: Page) -> None:
     page.get_by_label("passages only").press("Space")
     page.get_by_role("button", name="Compare").press("Enter")
 
-    expect(page.get_by_text("Done: one dialog")).to_be_visible(timeout=90_000)
+    expect(page.locator(".hint", has_text="Done: one dialog")).to_be_visible(timeout=90_000)
     expect(page.locator(".what-if-table tbody tr")).to_have_count(9)
     expect(page.get_by_text("as it is now")).to_be_visible()
     expect(page.get_by_text("≈100 %").first).to_be_visible()

@@ -604,3 +604,16 @@ def test_the_ledger_is_never_what_breaks_the_limit() -> None:
 
     assert (outcome.status, outcome.recovered) == (Status.APPLIED, None)
     assert outcome.state.fits
+
+
+def test_what_the_user_ruled_gets_its_room_back_from_what_may_go_though_that_frees_nothing() -> None:
+    """The first step fits only because the ledger has no room; the second drops less than the ledger takes."""
+    filler = a_unit("word " * 25, id="filler", role=Role.ASSISTANT)
+    state = a_state(a_unit("hello"), a_unit(RULE), *a_talk(20, words=100), filler, a_unit("go on"), limit=1530)
+    drop = making(lambda units: [unit for unit in units if unit.id != "filler"])
+
+    outcome = compacted(state, first=to(1530), second=drop)
+
+    assert "filler" not in ids(outcome.state)
+    assert RULE in texts(outcome.state)
+    assert outcome.state.fits
