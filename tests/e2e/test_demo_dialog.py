@@ -224,5 +224,6 @@ def stop_by_the_button_and_write_on(page: Page) -> None:
 
     begin_long_answer(page, f"{LONG} Another one.")
     page.route("**/stop/", late)
-    page.get_by_role("button", name="Stop").press("Enter")
+    with page.expect_response("**/stop/", timeout=PATIENCE_MS):
+        page.get_by_role("button", name="Stop").press("Enter")
     expect(composer(page)).to_be_focused(timeout=PATIENCE_MS)
