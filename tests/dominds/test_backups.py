@@ -152,7 +152,7 @@ def test_nothing_is_restored_beside_dominds_though_the_database_was_restarted(
     monkeypatch.setattr(lock, "LOOK_EVERY_SECONDS", 0.05)
     with lock.database_in_use(lock.configured_database()) as taken:
         end_those_who_lock()
-        time.sleep(1)
+        wait_for_locks(1)
         with pytest.raises(CommandError, match="runs on this database"):
             call_command("restore", str(archive), "--yes")
         assert not taken.is_set()
@@ -164,10 +164,21 @@ def test_dominds_is_told_where_a_restore_was_faster_after_the_database_was_resta
 ) -> None:
     monkeypatch.setattr(lock, "LOOK_EVERY_SECONDS", 0.5)
     with lock.database_in_use(lock.configured_database()) as taken:
-        time.sleep(0.1)
+        wait_for_locks(2)
         end_those_who_lock()
         with lock.database_to_oneself():
             assert taken.wait(5)
+
+
+def wait_for_locks(least: int) -> None:
+    """`up` holds the database twice: by what it began with, and by the thread that takes it again."""
+    for _look in range(200):
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted")
+            if cursor.fetchone()[0] >= least:
+                return
+        time.sleep(0.05)
+    pytest.fail(f"The database is not held {least} times after ten seconds.")
 
 
 def end_those_who_lock() -> None:

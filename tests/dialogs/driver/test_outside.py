@@ -205,22 +205,28 @@ def its_worker_dies(dialog: Dialog) -> None:
     Dialog.objects.filter(pk=dialog.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
 
 
-def test_a_call_that_waits_when_its_worker_dies_is_made_anew_when_its_time_comes(
-    dialog: Dialog, play: Play, server: McpServer, looked: list[datetime]
-) -> None:
+def a_call_waits_a_second(dialog: Dialog, play: Play, *, attempt: int) -> datetime:
+    """For its attempt of that number, of three. Returns when that is due."""
     play(calling(10, "look"), said(10))
     ask(dialog)
     async_to_sync(drive)(dialog.pk)
     claim, call = lease.claim(dialog.pk), ToolCall.objects.get()
     assert claim
     rounds.start_call(claim, call, idempotent=True)
-    rounds.await_retry(claim, call, attempt=2, most=3, seconds=1)
+    rounds.await_retry(claim, call, attempt=attempt, most=3, seconds=1)
+    assert call.retry_at
+    return call.retry_at
+
+
+def test_a_call_that_waits_when_its_worker_dies_is_made_anew_when_its_time_comes(
+    dialog: Dialog, play: Play, server: McpServer, looked: list[datetime]
+) -> None:
+    due = a_call_waits_a_second(dialog, play, attempt=2)
     its_worker_dies(dialog)
 
     drive_until_idle(dialog)
 
-    due, call = call.retry_at, ToolCall.objects.select_related("result_message").get()
-    assert due is not None
+    call = ToolCall.objects.select_related("result_message").get()
     assert looked[0] >= due - timedelta(milliseconds=50)
     assert (len(looked), call.status) == (2, "failed")
     assert result(call).endswith("It was tried 3 times.")
@@ -229,13 +235,7 @@ def test_a_call_that_waits_when_its_worker_dies_is_made_anew_when_its_time_comes
 def test_a_call_that_waits_since_before_the_clock_went_back_is_made_at_once(
     dialog: Dialog, play: Play, server: McpServer, looked: list[datetime]
 ) -> None:
-    play(calling(10, "look"), said(10))
-    ask(dialog)
-    async_to_sync(drive)(dialog.pk)
-    claim, call = lease.claim(dialog.pk), ToolCall.objects.get()
-    assert claim
-    rounds.start_call(claim, call, idempotent=True)
-    rounds.await_retry(claim, call, attempt=3, most=3, seconds=1)
+    a_call_waits_a_second(dialog, play, attempt=3)
     ahead = timezone.now() + timedelta(hours=1)
     ToolCall.objects.update(started_at=ahead, retry_at=ahead + timedelta(seconds=1))
     its_worker_dies(dialog)
