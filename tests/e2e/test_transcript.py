@@ -224,6 +224,8 @@ def test_a_message_is_said_anew_by_keyboard_while_its_row_changes(chat: Page, sc
         way_out.press(key)
         expect(edit).to_be_focused()
         edit.press("Enter")
+        # It takes the focus a moment after it is opened.
+        expect(field).to_be_focused()
     field.fill("And then?")
 
     happens(
