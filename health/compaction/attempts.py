@@ -14,12 +14,14 @@ from health.compaction.laws.floor import is_handover
 from health.compaction.laws.invariants import broken
 from health.compaction.laws.weave import ledger_tokens, without_ledger, woven
 from health.compaction.reading.ledger import Ledger, extract
+from health.compaction.reading.ledger_book import normal
+from health.compaction.reading.ledger_page import is_seen
 from health.compaction.refill import refilled
 from health.compaction.terms.outcome import Step
 from health.compaction.terms.ports import Asking, Attempt, Embed, Embedded, Kit, Need, Strategy, unchanged
 from health.compaction.terms.pressure import at_goal
 from health.compaction.terms.reasons import Reason, Why
-from health.compaction.terms.units import ContextState, Unit
+from health.compaction.terms.units import ContextState, Role, Unit
 
 LEXICAL = "lexical"
 
@@ -38,11 +40,16 @@ class Journal:
     extracted: list[tuple[tuple[Unit, ...], Ledger]] = field(default_factory=list)
 
     def entries(self, units: tuple[Unit, ...]) -> Ledger:
-        """The ledger's entries after these units, extracted once: reading all there is costs more than a strategy."""
+        """The ledger's entries after these units, extracted once: reading all there is costs more than a strategy.
+
+        They are those that the run began with, where a step since left no room for all of what the user laid down.
+        """
         for known, entries in self.extracted:
             if known is units:
                 return entries
-        self.extracted.append((units, extract((*self.laid_down, *units) if self.laid_down else units, self.taken_back)))
+        found = extract((*self.laid_down, *units) if self.laid_down else units, self.taken_back)
+        begun = self.extracted[0][1] if self.extracted else found
+        self.extracted.append((units, found if _users(begun) <= _users(found) else begun))
         return self.extracted[-1][1]
 
     @property
@@ -70,6 +77,10 @@ class Journal:
             return end.value
         finally:
             asking.close()
+
+
+def _users(entries: Ledger) -> set[str]:
+    return {normal(entry.text) for entry in entries if entry.role is Role.USER and not is_seen(entry)}
 
 
 def tried(

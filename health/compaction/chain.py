@@ -13,8 +13,9 @@ from typing import Any
 from health.compaction import recovery
 from health.compaction.accounts import applied, coherence_of, failed, rewarded
 from health.compaction.attempts import Journal, tried
-from health.compaction.config import CHAIN_ORDER, RecoveryMode, chain_for
+from health.compaction.config import CHAIN_ORDER, PASSAGES, RecoveryMode, chain_for
 from health.compaction.laws.floor import diagnosis, irreducible
+from health.compaction.laws.weave import is_squeezed
 from health.compaction.passes import Passes, Stepping, joined, pays, step_of
 from health.compaction.shortening import make_room
 from health.compaction.strategies import REGISTRY
@@ -99,13 +100,15 @@ def _decided(
         return failed(untouched, Code.BREAKER_FAILED, diagnosis(floor, limit=state.limit))
     untouched = replace(untouched, ledger=passes.journal.entries(state.units))
     begun = yield from _with_room(state, passes, untouched.ledger)
-    best = joined(begun, (yield from passes.settled(begun.state)))
+    settled = yield from passes.settled(begun.state)
+    best = joined(begun, (yield from _with_ledger(settled, passes, untouched.ledger)))
     if best.state.fits:
         return applied(untouched, best) if pays(state, best.state) else replace(untouched, why=_no_gain(state))
     rescued = yield from _rescued(best.state, passes, untouched.ledger)
     if not rescued.state.fits:
         return failed(untouched, Code.TOKEN_LIMIT_EXCEEDED, _excess(best.state))
-    settled = yield from passes.settled(rescued.state, live=False)
+    again = yield from passes.settled(rescued.state, live=False)
+    settled = yield from _with_ledger(again, passes, untouched.ledger)
     outcome = applied(untouched, joined(joined(best, rescued), settled))
     return replace(outcome, recovered=state.config.recovery_mode)
 
@@ -118,6 +121,17 @@ def _with_room(state: ContextState, passes: Passes, entries: Sequence[Any]) -> S
         step = Step(phase=SHORTENING, estimated_before=each.before, estimated_after=each.after, changed=True)
         yield from passes.journal.report(replace(step, why=each.why))
     return attempt
+
+
+def _with_ledger(done: Attempt, passes: Passes, entries: Sequence[Any]) -> Stepping:
+    """What was done, and where it leaves no room for what the user laid down, filler goes."""
+    kit = replace(passes.kit, entries=entries)
+    if not (done.changed and done.state.fits and is_squeezed(done.state, kit)):
+        return done
+    attempt = yield from passes.journal.listening(tried(recovery.room_for_ledger, done.state, kit))
+    if attempt.changed:
+        yield from passes.journal.report(step_of(PASSAGES, done.state, attempt))
+    return joined(done, attempt)
 
 
 def _rescued(state: ContextState, passes: Passes, entries: Sequence[Any]) -> Stepping:
