@@ -16,7 +16,7 @@ from health.compaction.attempts import Journal, tried
 from health.compaction.config import CHAIN_ORDER, PASSAGES, RecoveryMode, chain_for
 from health.compaction.laws.floor import diagnosis, irreducible
 from health.compaction.laws.weave import is_squeezed
-from health.compaction.passes import Passes, Stepping, joined, pays, step_of
+from health.compaction.passes import CHOOSING, Passes, Stepping, joined, pays, step_of
 from health.compaction.shortening import make_room
 from health.compaction.strategies import REGISTRY
 from health.compaction.strategies.truncate import truncate
@@ -124,9 +124,13 @@ def _with_room(state: ContextState, passes: Passes, entries: Sequence[Any]) -> S
 
 
 def _with_ledger(done: Attempt, passes: Passes, entries: Sequence[Any]) -> Stepping:
-    """What was done, and where it leaves no room for what the user laid down, filler goes."""
+    """What was done, and where it leaves no room for what the user laid down, filler goes.
+
+    Where passages were chosen last, they hold what is worth most of the facts that the user told.
+    """
     kit = replace(passes.kit, entries=entries)
-    if not (done.changed and done.state.fits and is_squeezed(done.state, kit)):
+    last = next((step.phase for step in reversed(passes.journal.steps) if step.changed), "")
+    if not (done.changed and done.state.fits and is_squeezed(done.state, kit, facts=last not in CHOOSING)):
         return done
     attempt = yield from passes.journal.listening(tried(recovery.room_for_ledger, done.state, kit))
     if attempt.changed:

@@ -35,18 +35,20 @@ def ledger_beside(kept: Sequence[Unit], state: ContextState, kit: Kit) -> int:
     return total(kit.counted([unit])) if unit else 0
 
 
-def is_squeezed(state: ContextState, kit: Kit) -> bool:
-    """Whether a ledger of its full share would say more that the user laid down, and that stands nowhere else."""
+def is_squeezed(state: ContextState, kit: Kit, *, facts: bool) -> bool:
+    """Whether a ledger of its full share would say more that the user laid down, and that stands nowhere else; `facts`
+    are asked for too."""
     share, has = tokens(state.config.ledger_share, state.limit), ledger_tokens(state)
     if state.estimated_tokens - has + share <= state.limit:
         return False
     full = ledger.carry(kit.entries, standing=_plain(state.units), budget_tokens=share, kit=kit)
     pages = (unit for unit in state.units if ledger.is_ledger(unit)) if has else ()
-    return not _laid_down(filter(None, [full])) <= _laid_down(pages)
+    missing = _laid_down(filter(None, [full])) - _laid_down(pages)
+    return any(facts or kind is not ledger.EntryKind.FACT for _, kind in missing)
 
 
-def _laid_down(pages: Iterable[Unit]) -> set[str]:
-    return {entry.text for unit in pages for entry in read(unit.content) if entry.role is Role.USER}
+def _laid_down(pages: Iterable[Unit]) -> set[tuple[str, ledger.EntryKind]]:
+    return {(one.text, one.kind) for unit in pages for one in read(unit.content) if one.role is Role.USER}
 
 
 def woven(before: ContextState, units: Iterable[Unit], kit: Kit) -> tuple[Unit, ...]:
