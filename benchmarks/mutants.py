@@ -80,8 +80,8 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/health/compaction/test_own_words.py",
         "tests/health/compaction/test_repeats.py",
     ),
-    "dialogs/driver/under_way.py": ("tests/dialogs/driver/test_under_way.py",),
-    "dominds/page_handler.py": ("tests/dominds/test_page_handler.py",),
+    "dialogs/driver/streaming.py": ("tests/dialogs/driver/test_under_way.py",),
+    "dominds/handlers.py": ("tests/dominds/test_page_handler.py",),
     "dialogs/common/channel_layer.py": ("tests/dialogs/common/test_channel_layer.py",),
 }
 # Seconds of a processor. A change may make a loop endless: what takes so much longer than the tests did is noticed too.
