@@ -17,7 +17,7 @@ from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Left, Length
 
-from dialogs.common.reasons import in_words
+from dialogs.common.errors import in_words
 from dialogs.compaction.reads.archive import archived_text
 from dialogs.compaction.reads.compaction_rows import HEAVY, written_in
 from dialogs.mcp_server import arguments as asked

@@ -20,7 +20,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.common.errors import DialogError
 from dialogs.compaction.writes.manual_compaction import Shortfall, compact_and_change, complete, shortfall
-from dialogs.context.views.chart import chart
+from dialogs.context.chart import chart
 from dialogs.llms.words import switched_off
 from dialogs.models import LLM, Dialog, Message
 from dialogs.pages.reads.page import choosable_llms, dialog_parts

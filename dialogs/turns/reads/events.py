@@ -16,7 +16,7 @@ from django.db.models import CharField, Count, Q, QuerySet, UUIDField
 from django.db.models.functions import Cast, Substr
 from django.utils.translation import gettext as _
 
-from dialogs.common.reasons import in_words
+from dialogs.common.errors import in_words
 from dialogs.llms.guard import may_be_guarded
 from dialogs.models import LLM, Agent, Dialog
 from dialogs.turns.reads.loops import circle_in_words

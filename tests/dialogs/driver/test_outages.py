@@ -15,7 +15,7 @@ from django.db import InterfaceError, OperationalError, connection
 from django.utils import timezone
 
 from dialogs.common import outages
-from dialogs.driver import generate, under_way
+from dialogs.driver import generate, streaming
 from dialogs.models import Dialog, Generation, Message
 from dialogs.turns.writes import generations, lease
 from tests.dialogs.driver.conftest import USAGE, Play, ask, drive_until_idle
@@ -32,7 +32,7 @@ Outage = Callable[[object, str, int], list[int]]
 def outage(monkeypatch: pytest.MonkeyPatch) -> Outage:
     """Lets a function of a module fail the first times, as when the database is away; returns the failures so far."""
     monkeypatch.setattr(outages, "AGAIN_SECONDS", 0.05)
-    monkeypatch.setattr(under_way, "FLUSH_EVERY_SECONDS", 0.3)
+    monkeypatch.setattr(streaming, "FLUSH_EVERY_SECONDS", 0.3)
 
     def fail(module: object, name: str, times: int) -> list[int]:
         real = getattr(module, name)
@@ -59,7 +59,7 @@ def expect_one_whole_answer(dialog: Dialog) -> None:
     ("module", "name"),
     [
         (generations, "flush"),
-        (under_way, "unwanted"),
+        (streaming, "unwanted"),
         (lease, "renew"),
         (generations, "finish"),
     ],
