@@ -220,7 +220,7 @@ def read_context(dialog: Dialog, branch: Sequence[Message], guard: Guard | None 
     return _read(dialog, branch, run, newest, marked_since(run) if run else (), guard)
 
 
-def read_seen(dialog: Dialog, guard: Guard | None = None) -> Context | None:
+def read_seen(dialog: Dialog, guard: Guard | None) -> Context | None:
     """The context of the branch that is shown, with no more messages than the model sees, however long the course is.
 
     None where no view holds, or where a message that the model does not see plays a part: then all is to be read.

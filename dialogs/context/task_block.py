@@ -12,7 +12,7 @@ from health.compaction.snapshot import from_json
 WINDOW = "sliding_window"
 
 
-def task_block(dialog: Dialog, guard: Guard | None = None) -> str:
+def task_block(dialog: Dialog, guard: Guard | None) -> str:
     """Empty where nobody is guarded, so that requests stay as they are, and where a client drives the dialog.
 
     `guard` is the dialog's, where the caller knows it already.

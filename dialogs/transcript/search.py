@@ -104,7 +104,7 @@ def search(dialog_id: UUID, text: str, *, limit: int, removed_only: bool = False
     return [Hit(message=messages[pk], snippet=snippet(messages[pk].content, words), rank=ranks[pk]) for pk in best]
 
 
-def found_ids(dialog_id: UUID, words: Sequence[str], *, any_word: bool = False) -> dict[int, float]:
+def found_ids(dialog_id: UUID, words: Sequence[str], *, any_word: bool) -> dict[int, float]:
     """The rank of every message of the dialog that matches, the best first, of equals the newest."""
     if not words:
         return {}
