@@ -14,8 +14,7 @@ from typing import Any
 
 from django.utils.functional import cached_property
 
-from dialogs.context.beginning import Beginning, beginning_of, standing_now
-from dialogs.context.task_block import task_block
+from dialogs.context.beginning import Beginning, beginning_of, standing_now, task_block
 from dialogs.llms.guard import Guard
 from dialogs.llms.reads import max_output_of
 from dialogs.models import ClientConversation, Course, Dialog, Message, MessageMark, RemediationPrompt, ToolCall

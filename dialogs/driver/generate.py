@@ -13,8 +13,7 @@ from django.db import InterfaceError, OperationalError, transaction
 
 from dialogs.agents.tools.mcp import refresh_stale
 from dialogs.common.broadcast import is_watched
-from dialogs.common.outages import persistent
-from dialogs.common.threads import in_db
+from dialogs.common.threads import in_db, persistent
 from dialogs.context import writes
 from dialogs.context.estimate import Sizing
 from dialogs.context.reads.task_snapshot import context_stats, is_due

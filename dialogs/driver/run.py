@@ -15,9 +15,8 @@ from uuid import UUID
 
 from django.conf import settings
 
-from dialogs.common.outages import persistent
 from dialogs.common.schedule import queue_drive, queue_preparation
-from dialogs.common.threads import in_db
+from dialogs.common.threads import in_db, persistent
 from dialogs.compaction.preparing import is_soon
 from dialogs.compaction.reads.compaction import newest_run, open_run
 from dialogs.compaction.work import perform as make_run

@@ -13,7 +13,7 @@ from django.db.models import QuerySet, UUIDField
 from dialogs.agents.tools.base import Arguments, ToolError, dialog_tool
 from dialogs.llms.counter import counter_of
 from dialogs.models import Dialog
-from dialogs.transcript.reads.recalled import MOST_QUOTED, NOTHING, QUOTED, Passage, recalled
+from dialogs.transcript.search import MOST_QUOTED, NOTHING, QUOTED, Passage, recalled
 from dominds.prepared import prepared
 from health.compaction.reading.markers import harmless
 from health.compaction.terms.ports import Counter

@@ -12,7 +12,7 @@ from dialogs.compaction.writes.view_changes import undo
 from dialogs.models import Course, Dialog, Message
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.pages.writes import create_dialog
-from dialogs.transcript.reads.recalled import PASSAGE_CHARS
+from dialogs.transcript.search import PASSAGE_CHARS
 from dialogs.transcript.writes.dialog_row import add_message
 from health.models import CompactionRun
 from health.tokens.counters import counter_for
