@@ -1,5 +1,5 @@
 """The sweeper: a thread of a worker of turns. It queues again what a lost task or a dead worker left due, and wakes
-what is periodic.
+what is periodic: once an hour the critic looks.
 
 The database says what is due; this only looks. It survives every failure.
 """
@@ -10,22 +10,30 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import TypeAlias
 from uuid import UUID
 
 from django.conf import settings
 from django.db import connections
+from django.utils import timezone
+from redis import Redis
 
 from dialogs.common.schedule import queue_compaction, queue_drive, queue_learning
 from dialogs.compaction.reads.compaction import neglected_runs
 from dialogs.compaction.writes.manual_compaction import apply_overdue_drafts
 from dialogs.models import Dialog
 from dialogs.turns.reads.turns import due_dialogs
+from health import rewards
+from health.configured import context_config
 
 logger = logging.getLogger(__name__)
 TRASH_SECONDS = 3600.0
-# How soon a beat that was missed is caught up; how often it beats, `dialogs.learning.beat` says.
-BEAT_SECONDS = 60.0
+# Redis holds the moment of the last beat, with which the critic looks, for an hour. Whoever writes it has the beat, so
+# that none is doubled; where it is not there, a beat is due, so that one that was missed is caught up, once.
+KEY = "dominds:beat:learning"
+BEAT_SECONDS, EVERY_SECONDS, AFTER_FAILURE_SECONDS = 60.0, 3600, 300
+PATIENCE_SECONDS = 2.0
 
 
 Drive: TypeAlias = Callable[[UUID], bool]
@@ -103,9 +111,6 @@ def sweep(drive: Drive = nobody) -> int:
 
 
 def wake_critic() -> str:
-    # What few moments need is loaded in them: turns are answered sooner after a start.
-    from dialogs.learning.beat import is_due
-
     if is_due():
         queue_learning()
     return ""
@@ -116,3 +121,38 @@ def empty_trash() -> str:
 
     erased = empty(older_than_days=settings.DOMINDS_TRASH_DAYS)
     return f"{erased} dialogs left the trash for good" if erased else ""
+
+
+def is_due() -> bool:
+    with _redis() as redis:
+        return not redis.exists(KEY)
+
+
+def keep_beat() -> bool:
+    """Do what is due, if nobody else has. What fails is tried again sooner than in an hour."""
+    with _redis() as redis:
+        if not redis.set(KEY, timezone.now().isoformat(), nx=True, ex=EVERY_SECONDS):
+            return False
+        try:
+            look()
+        except Exception:
+            redis.expire(KEY, AFTER_FAILURE_SECONDS)
+            raise
+    return True
+
+
+def look() -> None:
+    """The critic looks, and the log of rewards loses what is too old."""
+    # What few moments need is loaded in them: turns are answered sooner after a start.
+    from dialogs.learning.writes.proposals import make_proposals
+
+    now = timezone.now()
+    for proposal in make_proposals(now=now):
+        logger.info("The critic proposes %s", proposal)
+    gone = rewards.prune(before=now - timedelta(days=context_config().reward_log_days))
+    if gone:
+        logger.info("%s lines left the log of rewards", gone)
+
+
+def _redis() -> Redis:
+    return Redis.from_url(settings.REDIS_URL, socket_timeout=PATIENCE_SECONDS, socket_connect_timeout=PATIENCE_SECONDS)

@@ -23,7 +23,7 @@ from dialogs.common.schedule import COMPACT, DRIVE, LEARN, PREPARE, REPLAY, queu
 from dialogs.common.threads import THREADS_OF_WORKER, own_threads
 from dialogs.driver.run import drive as run_drive
 from dialogs.llms import preload
-from dialogs.sweeper import Sweeper
+from dialogs.sweeper import Sweeper, keep_beat
 from dominds.event_loop import new_event_loop
 
 # The page comes first: whoever has just started Dominds waits for that.
@@ -164,8 +164,6 @@ def prepare(dialog_id: str) -> None:
 @shared_task(name=LEARN)
 def learn() -> None:
     """Let the critic look, once an hour, however often this task is queued."""
-    from dialogs.learning.beat import keep_beat
-
     keep_beat()
 
 

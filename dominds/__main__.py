@@ -26,12 +26,28 @@ def main() -> None:
         return
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
+    from django.db import InterfaceError, OperationalError, ProgrammingError
 
     try:
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:
         # Almost always a wrong variable: the message names it, and a traceback would hide it.
         sys.exit(f"Wrong setting: {error}")
+    except (InterfaceError, OperationalError, ProgrammingError) as error:
+        if "--traceback" in sys.argv or not (help_for := _what_to_do(error)):
+            raise
+        sys.exit(f"The database cannot be used: {str(error).strip().splitlines()[0]}. {help_for}")
+
+
+def _what_to_do(error: Exception) -> str:
+    from django.conf import settings
+    from django.db import ProgrammingError
+
+    if "no such table" in str(error) or "does not exist" in str(error):
+        return f"Is it the right one (DATABASE_URL)? `{settings.COMMAND} migrate` makes its tables."
+    if isinstance(error, ProgrammingError):
+        return ""
+    return f"See that it runs and that DATABASE_URL is right, then try again: `{settings.COMMAND} doctor` looks at it."
 
 
 if __name__ == "__main__":

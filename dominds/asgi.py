@@ -23,8 +23,7 @@ from channels.security.websocket import AllowedHostsOriginValidator, WebsocketDe
 from django.urls import path, re_path  # noqa: E402
 
 from dialogs.pages.consumers import DialogConsumer, ListConsumer  # noqa: E402
-from dominds.api_handler import ApiHandler  # noqa: E402
-from dominds.page_handler import PageHandler  # noqa: E402
+from dominds.handlers import ApiHandler, PageHandler  # noqa: E402
 
 api, pages = ApiHandler(), PageHandler()
 

@@ -53,7 +53,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("dialogs.models",),
     ("dialogs.common",),
     ("health.admin", "health.apps"),
-    ("health.checks", "health.transcripts"),
+    ("health.transcripts",),
     ("health.services", "health.selectors", "health.rewards"),
     ("health.adapters",),
     ("health.critic",),

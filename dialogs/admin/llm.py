@@ -21,6 +21,7 @@ from django.utils.translation import gettext_lazy as _
 from dialogs.admin.base import CallsAfterSaving, Finding, KeepsDialogs, refresh_limits, show, try_providers
 from dialogs.admin.forms import AgentForm, LimitsForm, LLMForm, ProviderForm
 from dialogs.agents.tools.workspace import folder_of
+from dialogs.compaction.settings.checking import limit_warnings
 from dialogs.compaction.settings.what_if import traced
 from dialogs.compaction.writes.context_settings import note_changes
 from dialogs.context.writes import forget, forget_model
@@ -31,7 +32,6 @@ from dialogs.llms.words import kept_by_agent, kept_by_llm
 from dialogs.llms.writes.providers import set_api_key
 from dialogs.models import LLM, Agent, Dialog, Provider
 from dialogs.transcript.views import person_of
-from health.checks import limit_warnings
 from health.compaction.config import chain_for
 from health.models import HealthReading
 from health.monitor.levels import context_window, thresholds

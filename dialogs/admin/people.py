@@ -7,10 +7,13 @@ Staff see whose an API key is and when it was used, and can revoke it; they see 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
+from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.forms import AdminPasswordChangeForm, AdminUserCreationForm
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
@@ -22,6 +25,7 @@ from django.utils.translation import ngettext
 from dialogs.admin.base import KeepsDialogs
 from dialogs.api.writes.api_keys import revoke_key
 from dialogs.models import ApiKey, Generation
+from dialogs.pages.accounts import Crowded
 
 # The fields that say what a person may do, and under which name.
 RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
@@ -29,9 +33,61 @@ RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
 admin.site.unregister((User, Group))
 
 
+class HashedWhileChecked(forms.BaseForm):
+    """Of a form with a new password: it is hashed, or refused because too many stand in line, with the other checks."""
+
+    hashed: ClassVar[str | Crowded | None] = None
+
+    def clean(self) -> Any:
+        cleaned = super().clean()
+        password = self.cleaned_data["set_usable_password"] and self.cleaned_data.get("password1")
+        self.made = self.hashed
+        if password and not self.errors and self.made is None:
+            try:
+                self.made = make_password(password)
+            except Crowded as error:
+                self.made = error
+        if isinstance(self.made, Crowded):
+            self.add_error("password1", self.made)
+        return cleaned
+
+    def set_password_and_save(self, user: User, **kwargs: Any) -> User:
+        if not self.cleaned_data["set_usable_password"]:
+            return super().set_password_and_save(user, **kwargs)  # type: ignore[misc]
+        user.password = str(self.made)
+        if kwargs.get("commit", True):
+            user.save()
+        return user
+
+
+class NewPersonForm(HashedWhileChecked, AdminUserCreationForm):  # type: ignore[misc]
+    pass
+
+
+class NewPasswordForm(HashedWhileChecked, AdminPasswordChangeForm):
+    pass
+
+
 @admin.register(User)
 class PersonAdmin(KeepsDialogs, UserAdmin):
     dialogs_by = "owner"
+    add_form = NewPersonForm
+    change_password_form = NewPasswordForm
+
+    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+        """The password is hashed before Django begins its transaction, in which nobody else could write."""
+        if request.method == "POST" and self.has_add_permission(request) and self.has_change_permission(request):
+            asked = self.add_form(request.POST)
+            asked.is_valid()
+            request._hashed = asked.made  # type: ignore[attr-defined]
+        response: HttpResponse = super().add_view(request, form_url, extra_context)
+        return response
+
+    def get_form(self, request: HttpRequest, obj: User | None = None, **kwargs: Any) -> Any:  # type: ignore[override]
+        form: Any = super().get_form(request, obj, **kwargs)
+        if obj is None:
+            form.hashed = getattr(request, "_hashed", None)
+        return form
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
         fields = tuple(super().get_readonly_fields(request, obj))

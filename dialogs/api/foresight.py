@@ -3,27 +3,32 @@
 Only where nothing may come between: a request that is surely far below its limit, no line before the provider, no
 window that must be asked for, no image that is kept apart, no view that was made, no loop to look for. Else nothing is
 foreseen, and the driver looks first.
+
+The context of the newest request of each conversation is kept in memory, and the next request goes on from it. That is
+exact, whoever else may write: it counts only while the dialog has the version that this process left behind with the
+answer, and ends with that answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from dialogs.api.reads.clients import Known
 from dialogs.api.requests import ClientMessage, ClientRequest
 from dialogs.api.writes.client_messages import calls_of, row_of
 from dialogs.api.writes.client_turns import Target, beside_messages
+from dialogs.common.bounded import Bounded
 from dialogs.context.beginning import Beginning, standing_now
 from dialogs.context.border import Context, chat_request
-from dialogs.context.estimate import Sizing, going_on, offered_tools
-from dialogs.context.recent import RECENT, Answered
+from dialogs.context.estimate import Sizing, going_on, offered_tools, said_bytes
 from dialogs.driver.guarding import Ahead, is_sent_as_it_is
 from dialogs.llms.guard import guard_of
 from dialogs.llms.reads import settings_for
 from dialogs.llms.windows import must_be_asked
 from dialogs.models import ApiKey, ClientConversation, Course, Dialog, Message, ToolCall
-from dialogs.models.message import Role
+from dialogs.models.message import MessageOrigin, Role
 from dialogs.providers.base import ChatRequest, ProviderSettings
 from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.reads.tool_calls import calls_by_message
@@ -121,3 +126,64 @@ def _calls(place: Place) -> dict[int, tuple[ToolCall, ...]]:
     if place.before and not place.before.has_any_calls:
         return {}
     return calls_by_message([message.id for message in place.branch if message.role == Role.ASSISTANT])
+
+
+# Of all that is kept, as it is held: its texts, what each message takes beside them, and each conversation.
+MOST_BYTES, EACH, BESIDE = 32 * 1024 * 1024, 2_000, 20_000
+PLAIN = {MessageOrigin.CLIENT, MessageOrigin.TOOL, MessageOrigin.AGENT}
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A request as it was made, and the answer to it: the course's generation with this number."""
+
+    context: Context
+    answer: Message
+    version: int
+    number: int
+    has_calls: bool
+
+    @property
+    def branch(self) -> tuple[Message, ...]:
+        return (*self.context.branch, self.answer)
+
+    @property
+    def has_any_calls(self) -> bool:
+        return self.has_calls or bool(self.context.calls)
+
+
+class Recent:
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._known: Bounded[UUID, Answered] = Bounded(most_bytes)
+
+    def below(self, leaf: Message) -> Answered | None:
+        """The kept request and answer that end with this message, read with its dialog just now; else None."""
+        known = self._known.get(leaf.dialog_id)
+        is_as_left = known is not None and (known.answer.pk, known.version) == (leaf.pk, leaf.dialog.version)
+        return known if is_as_left else None
+
+    def keep(self, context: Context, answer: Message, *, number: int, has_calls: bool) -> None:
+        """Keep a context and its answer, where every message of the branch is sent as it stands."""
+        if _is_whole(context, answer, has_calls=has_calls):
+            size = said_bytes(context) + EACH * len(context.branch) + BESIDE
+            before = self._known.get(answer.dialog_id)
+            _let_go(context.branch[len(before.context.branch) if before else 0 :])
+            found = Answered(context, answer, answer.dialog.version, number, has_calls)
+            self._known.keep(answer.dialog_id, found, size=size)
+
+
+def _let_go(messages: Iterable[Message]) -> None:
+    """Drop the dialog, course and parent that these messages were stored with: each turn has rows of its own."""
+    for message in messages:
+        message._state.fields_cache.clear()
+
+
+def _is_whole(context: Context, answer: Message, *, has_calls: bool) -> bool:
+    is_next = context.branch[-1].pk == answer.parent_id and answer.dialog.current_leaf_id == answer.pk
+    is_plain = context.view is None and len(context.pieces) == len(context.branch)
+    # What says nothing is a turn only if the client goes on.
+    says_something = bool(answer.content or has_calls)
+    return is_next and is_plain and says_something and {one.origin for one in context.branch} <= PLAIN
+
+
+RECENT = Recent()

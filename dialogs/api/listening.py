@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from dialogs.api import chunks
-from dialogs.driver.head_start import HeadStart
-from dialogs.driver.subscriber import Subscriber
+from dialogs.driver.subscriber import HeadStart, Subscriber
 from dialogs.models import Generation
 from dialogs.providers.base import (
     ChatRequest,

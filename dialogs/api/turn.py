@@ -15,14 +15,13 @@ from django.db import transaction
 
 from dialogs.api.canonical import answer_said, following
 from dialogs.api.errors import ApiError, erased, internal, model_not_found, unknown_key
-from dialogs.api.foresight import Foreseen
+from dialogs.api.foresight import RECENT, Foreseen
 from dialogs.api.listening import Listener
 from dialogs.api.reads.clients import Outcome, outcome_of, outcome_with
 from dialogs.api.requests import ClientRequest
 from dialogs.api.writes.client_turns import CompactingElsewhere, Seen, Taken, Target, conclude, know_again, take_up
 from dialogs.common.threads import in_db, own_threads
 from dialogs.compaction.reads.compaction import newest_run
-from dialogs.context.recent import RECENT
 from dialogs.driver.guarding import Looked
 from dialogs.driver.run import Known, begun, drive_for, read
 from dialogs.driver.streaming import Call

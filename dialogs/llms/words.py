@@ -9,7 +9,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from dialogs.common.reasons import in_words
+from dialogs.common.errors import in_words
 from dialogs.llms.guard import Guard, bounds_of, cuts_silently, guard_of, has_limit, is_window_as_loaded, kind_of
 from dialogs.models import LLM, Agent, Dialog
 from dialogs.models.llm import Compaction, WindowSource

@@ -17,7 +17,7 @@ from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Left, Length
 
-from dialogs.common.reasons import in_words
+from dialogs.common.errors import in_words
 from dialogs.compaction.reads.archive import archived_text
 from dialogs.compaction.reads.compaction_rows import HEAVY, written_in
 from dialogs.mcp_server import arguments as asked
@@ -48,8 +48,7 @@ from dialogs.transcript.reads.archived_messages import archived_ids
 from dialogs.transcript.reads.dialogs import Shelf, owned_dialog
 from dialogs.transcript.reads.dialogs import list_dialogs as shelf_of
 from dialogs.transcript.reads.path import read_tree
-from dialogs.transcript.reads.recalled import Passage, recalled
-from dialogs.transcript.search import Hit, search
+from dialogs.transcript.search import Hit, Passage, recalled, search
 from health.models import CompactionRun
 from health.selectors import Point, history_before, latest_levels
 

@@ -82,7 +82,7 @@ class Generation(models.Model):
 
     @property
     def told(self) -> dict[str, Any] | str:
-        """Why it failed, as `dialogs.common.reasons.in_words` reads it."""
+        """Why it failed, as `dialogs.common.errors.in_words` reads it."""
         return self.why or self.error_message
 
 

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from dialogs.agents.reads import shortening_of
-from dialogs.common.reasons import in_words
+from dialogs.common.errors import in_words
 from dialogs.compaction.reads.compaction_rows import strategy_label
 from dialogs.llms.guard import is_off
 from dialogs.models import Dialog

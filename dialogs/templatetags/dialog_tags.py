@@ -19,7 +19,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from dialogs.context.views.chart import short
+from dialogs.context.chart import short
 from dialogs.llms.writes.providers import small_window_ceiling
 from dialogs.models import Agent, Dialog, Generation, Message, MessageMark
 from dialogs.pages.reads.rows import MessageRow

@@ -8,8 +8,7 @@ is checked by `reading.py` (with pydantic field by field, with `laws.py` as a wh
 from __future__ import annotations
 
 from dialogs.transfer.exporting import export_json
-from dialogs.transfer.importing import import_dialog
+from dialogs.transfer.importing import import_dialog, parse_json
 from dialogs.transfer.markdown import export_markdown
-from dialogs.transfer.reading import parse_json
 
 __all__ = ["export_json", "export_markdown", "import_dialog", "parse_json"]

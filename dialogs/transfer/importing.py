@@ -1,14 +1,15 @@
-"""From a checked dialog file to rows: new ids, many short transactions, and a dialog at rest.
+"""A dialog file from outside: checked field by field and as a whole, then made rows.
 
-SQLite lets nobody else write while a transaction lasts, and fifty thousand messages take half a minute. Until the last
-of them is written the dialog lies in the trash: nobody goes on with half of it or takes it out, and what a killed
-process leaves there goes with the rest of the trash.
+New ids, many short transactions, and a dialog at rest: SQLite lets nobody else write while a transaction lasts, and
+fifty thousand messages take half a minute. Until the last of them is written the dialog lies in the trash: nobody goes
+on with half of it or takes it out, and what a killed process leaves there goes with the rest of the trash.
 
 What a client drove is written in the browser from then on (`adapting.py`). Who marked and compacted is not known.
 """
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -19,8 +20,10 @@ from django.contrib.auth.models import User
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from pydantic import TypeAdapter, ValidationError
 
 from dialogs.common.errors import DialogError
+from dialogs.common.file_fields import path_of, problems_of
 from dialogs.models import (
     LLM,
     Agent,
@@ -38,16 +41,18 @@ from dialogs.models import (
     ToolCall,
     ViewChange,
 )
+from dialogs.models.dialog import OwnTools
+from dialogs.models.llm import Compaction
 from dialogs.transcript import model_view
 from dialogs.transcript.attachments import large_texts, without_blobs
 from dialogs.transcript.search import index_words
 from dialogs.transcript.standing_rules import StandingRule, dump
 from dialogs.transcript.writes.dialog_row import erase_dialog
 from dialogs.transfer import shape, shape_views
-from dialogs.transfer.adapting import at_rest, with_sound_views
-from dialogs.transfer.laws import judged_by, usage_of
-from dialogs.transfer.reading import read_file
+from dialogs.transfer.adapting import as_ordinary, at_rest, with_sound_views
+from dialogs.transfer.laws import check_whole, judged_by, refuse, usage_of
 from dialogs.transfer.references import Numbered, Rows, add, add_each, columns, parts, put
+from dialogs.transfer.shape import FORMAT, DialogFile
 from dialogs.turns.writes.generations import keep_blobs
 from health.compaction.snapshot import TaskSnapshot, as_json
 from health.models import CompactionRun, ContextEvent, HealthReading
@@ -342,3 +347,45 @@ def _finish(dialog: Dialog, file: shape.DialogFile, messages: Numbered) -> None:
     dialog.current_leaf = messages[leaf] if leaf is not None else None
     # `update_fields` writes only where the row is still there.
     dialog.save(update_fields=["trashed_at", "created_at", "current_leaf"])
+
+
+MAX_BYTES = 100 * 1024 * 1024
+FILE = TypeAdapter(DialogFile)
+# What stands in a file of an older format, had it the fields that came later.
+OF_SEVEN: dict[str, Any] = {"own_tools": OwnTools.AUTOMATIC.value}
+OF_SIX: dict[str, Any] = {**OF_SEVEN, "standing_rules": []}
+OF_FIVE: dict[str, Any] = {**OF_SIX, "compaction": Compaction.AUTOMATIC.value}
+OLDER = {"dominds.dialog/7": OF_SEVEN, "dominds.dialog/6": OF_SIX, "dominds.dialog/5": OF_FIVE}
+
+
+def parse_json(raw: bytes) -> object:
+    """JSON from an upload or a file. Raises DialogError with line and column."""
+    if len(raw) > MAX_BYTES:
+        raise DialogError(_("The file is larger than %(most)s MB.") % {"most": MAX_BYTES // 2**20})
+    try:
+        return json.loads(raw)
+    except json.JSONDecodeError as error:
+        place = {"line": error.lineno, "column": error.colno}
+        raise DialogError(_("The file is not JSON: line %(line)s, column %(column)s.") % place) from error
+    except (ValueError, RecursionError) as error:  # no UTF-8, a number of thousands of digits, endless nesting
+        raise DialogError(_("The file is not JSON that can be read.")) from error
+
+
+def read_file(data: object) -> DialogFile:
+    """The checked file. Raises DialogError that names the place."""
+    try:
+        file = FILE.validate_python(_as_newest(data))
+    except ValidationError as error:
+        location, inside, problem = problems_of(error)[0]
+        refuse(path_of(location) + inside, problem)
+    file = as_ordinary(file)
+    check_whole(file)
+    return file
+
+
+def _as_newest(data: object) -> object:
+    if not isinstance(data, dict) or not isinstance(named := data.get("format"), str) or named not in OLDER:
+        return data
+    for name in OLDER[named].keys() & data.keys():
+        refuse(name, _("is a field that this version does not know."))
+    return data | OLDER[named] | {"format": FORMAT}

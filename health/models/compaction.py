@@ -131,7 +131,7 @@ class CompactionRun(models.Model):
 
     @property
     def told(self) -> dict[str, Any] | str:
-        """How it ended, as `dialogs.common.reasons.in_words` reads it."""
+        """How it ended, as `dialogs.common.errors.in_words` reads it."""
         return self.why or self.reason
 
     @property

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from threading import Event
 
 import pytest
+from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
 from dialogs.models import Agent, Course, Dialog
+from dialogs.pages import accounts
 
 Maker = Callable[..., Dialog]
 
@@ -47,3 +50,15 @@ def a_dialog(alice: User, agent: Agent) -> Maker:
         return dialog
 
     return make
+
+
+@pytest.fixture
+def a_long_line(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Somebody else's password takes longer than anybody waits."""
+    quick, *real = settings.PASSWORD_HASHERS
+    settings.PASSWORD_HASHERS = [*real, quick]
+    over = Event()
+    monkeypatch.setattr(accounts, "HASHING_SECONDS", 0.05)
+    accounts._hashing.submit(over.wait, 60)
+    yield
+    over.set()

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.stack
 LAST_BEAT = """
 from django.conf import settings
 from redis import Redis
-from dialogs.learning.beat import KEY
+from dialogs.sweeper import KEY
 redis = Redis.from_url(settings.REDIS_URL)
 print((redis.get(KEY) or b"").decode(), redis.ttl(KEY))
 """

@@ -8,6 +8,7 @@ out: the words go to a model, and into a page.
 from __future__ import annotations
 
 import asyncio
+import codecs
 import errno
 import json
 import os
@@ -16,6 +17,7 @@ import shutil
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, TextIO, TypeVar
 
@@ -43,8 +45,9 @@ from dialogs.agents.writes import record_problem, record_tools
 from dialogs.common.leash import LEASH
 from dialogs.common.secrets import KeyUnreadable
 from dialogs.models import McpServer
+from dialogs.providers.base import BadAnswer
 from dialogs.providers.errors import retry_after
-from dialogs.providers.http import HOOKS
+from dialogs.providers.http import HOOKS, LONGEST_BODY_BYTES, LONGEST_EVENT_BYTES
 from dominds import __version__
 
 MAX_RESULT_CHARS = 200_000
@@ -197,9 +200,18 @@ async def _in_scope(scope: anyio.CancelScope, work: Coroutine[Any, Any, Answer])
 async def _work_in_session(
     server: McpServer, work: Callable[[Client], Awaitable[Answer]], overheard: Overheard
 ) -> Answer:
+    with overheard.scope:
+        return await _work_with_transport(server, work, overheard)
+    raise BadAnswer(overheard.too_much)
+
+
+async def _work_with_transport(
+    server: McpServer, work: Callable[[Client], Awaitable[Answer]], overheard: Overheard
+) -> Answer:
     async with AsyncExitStack() as stack:
         if server.transport == McpServer.Transport.STDIO:
             errlog = await stack.enter_async_context(overheard.listening())
+            _listening.set(overheard)
             transport = stdio_client(_program(server), errlog=errlog)
         else:
             http = httpx2.AsyncClient(
@@ -226,9 +238,43 @@ def _program(server: McpServer) -> StdioServerParameters:
         command=sys.executable,
         args=[*leash, program, *arguments],
         env=secrets,
+        encoding=BOUNDED,
         # What is not UTF-8 is not MCP either, and is passed over like every other line that is not.
         encoding_error_handler="replace",
     )
+
+
+# The SDK reads a program's output in an encoding that is named, and holds a line however long it is.
+BOUNDED = "utf-8-bounded"
+_listening: ContextVar[Overheard] = ContextVar("listening")
+
+
+class BoundedUtf8(codecs.getincrementaldecoder("utf-8")):  # type: ignore[misc]
+    """Bounds what a program writes as an answer over HTTP is bounded: one line, and all of a session."""
+
+    def __init__(self, errors: str = "strict") -> None:
+        super().__init__(errors)
+        self._all = self._line = 0
+        self._overheard = _listening.get()
+
+    def decode(self, input: Any, final: bool = False) -> str:  # noqa: A002
+        self._all += len(input)
+        _before, newline, rest = input.rpartition(b"\n")
+        self._line = len(rest) if newline else self._line + len(input)
+        if self._line > LONGEST_EVENT_BYTES:
+            self._overheard.refuse(f"More than {LONGEST_EVENT_BYTES:,} bytes came in one line.")
+        if self._all > LONGEST_BODY_BYTES:
+            self._overheard.refuse(f"The answer is larger than {LONGEST_BODY_BYTES:,} bytes.")
+        return "" if self._overheard.too_much else str(super().decode(input, final))
+
+
+def _bounded_codec(name: str) -> codecs.CodecInfo | None:
+    if name.replace("_", "-") != BOUNDED:
+        return None
+    return codecs.CodecInfo(codecs.utf_8_encode, codecs.utf_8_decode, incrementaldecoder=BoundedUtf8, name=BOUNDED)
+
+
+codecs.register(_bounded_codec)
 
 
 class Overheard(asyncio.Protocol):
@@ -241,6 +287,12 @@ class Overheard(asyncio.Protocol):
         self.is_open = False
         self.status = 0
         self.retry_after: float | None = None
+        self.scope, self.too_much = anyio.CancelScope(), ""
+
+    def refuse(self, why: str) -> None:
+        """End the session at once."""
+        self.too_much = why
+        self.scope.cancel()
 
     def data_received(self, data: bytes) -> None:
         self.stderr = (self.stderr + data)[-KEPT_BYTES:]

@@ -12,7 +12,7 @@ from django.db.models import BigIntegerField, QuerySet
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from dialogs.common.reasons import calm_words
+from dialogs.common.errors import calm_words
 from dialogs.compaction.reads.compaction import BY_ITSELF
 from dialogs.llms.guard import active_guard
 from dialogs.models import Course

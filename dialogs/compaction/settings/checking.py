@@ -1,6 +1,6 @@
 """What is wrong with settings, in the reader's language: the words for what `configuration.load` refuses, and the rules
 of lists, no strategy that is not known and nothing twice; and what is odd about limits and the pruning agent now, as
-the settings page and `check --database` tell it.
+the settings page and `check --database` tell it, with ids `health.*` and hints.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from django.core.checks import CheckMessage
+from django.core.checks import Warning as CheckWarning
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -19,13 +20,12 @@ from dialogs.compaction.reads.context_settings import lost_pruning_agent
 from dialogs.compaction.settings.fields import CHAIN, LLMS, TOOLS
 from dialogs.llms.reads import choosable_agents, configured
 from dialogs.models import LLM, Agent
-from health.checks import budget_warnings, limit_warnings, type_warnings
 from health.compaction.config import ContextConfig
 from health.compaction.strategies import REGISTRY
 from health.compaction.terms.configuration import ABOVE_IT_ANSWERS_ARE_CUT, BREAKING, OWN, InvalidConfig
-from health.limits import effective_limit
+from health.limits import EffectiveLimit, effective_limit
 from health.models import ContextSettings
-from health.monitor.levels import context_window
+from health.monitor.levels import Configured, Thresholds, context_window, thresholds
 
 # Of LLM types, and of tools: what a page can show and send.
 MOST_ROWS = 1_000
@@ -128,3 +128,67 @@ def pruning_problem(settings: ContextSettings) -> str:
         "The chosen pruning agent “%(name)s” cannot be used: it, its LLM or its provider is switched off. "
         "Each dialog's own LLM prunes instead."
     ) % {"name": chosen}
+
+
+def limit_warnings(name: str, configured: Configured) -> list[CheckWarning]:
+    """None of these is an error: what an admin wrote is used as it is."""
+    window = context_window(configured)
+    if window is None:
+        return [_window_unknown(name)]
+    limits = thresholds(configured, window=window)
+    found = [_beyond_window(name, limits, window)] if limits.critical_max_tokens > window else []
+    return found + ([_no_caution(name, limits)] if limits.optimal_max_tokens >= limits.critical_max_tokens else [])
+
+
+def _no_caution(name: str, limits: Thresholds) -> CheckWarning:
+    numbers = {
+        "name": name,
+        "optimal": f"{limits.optimal_max_tokens:,}",
+        "critical": f"{limits.critical_max_tokens:,}",
+    }
+    return CheckWarning(
+        _("%(name)s can never reach caution: optimal %(optimal)s is not below critical %(critical)s.") % numbers,
+        hint=_("Set optimal max tokens below critical, for example to three quarters of the window."),
+        id="health.W001",
+    )
+
+
+def _beyond_window(name: str, limits: Thresholds, window: int) -> CheckWarning:
+    numbers = {"name": name, "critical": f"{limits.critical_max_tokens:,}", "window": f"{window:,}"}
+    return CheckWarning(
+        _("%(name)s can never reach critical: %(critical)s is more than its window of %(window)s.") % numbers,
+        hint=_("Lower critical max tokens, or leave it empty for nine tenths of the window."),
+        id="health.W002",
+    )
+
+
+def _window_unknown(name: str) -> CheckWarning:
+    return CheckWarning(
+        _("The context window of %(name)s is not known, so its health stays unknown.") % {"name": name},
+        hint=_("Run “Read limits now” in the admin, or set the context length by hand."),
+        id="health.W003",
+    )
+
+
+def budget_warnings(name: str, uncapped: EffectiveLimit, *, window: int | None) -> list[CheckWarning]:
+    """Warnings about an agent's effective limit, before the window caps it."""
+    chosen, limit = uncapped.trace[0].tokens, uncapped.tokens
+    numbers = {"name": name, "chosen": f"{chosen:,}", "limit": f"{limit:,}", "window": f"{window or 0:,}"}
+    found = []
+    if uncapped.trace[-1].what == "floor":
+        words = _("The limit of %(name)s is %(chosen)s, below the floor: %(limit)s holds.") % numbers
+        found.append(CheckWarning(words, hint=_("Raise the limit, or leave it empty."), id="health.W004"))
+    if window is not None and limit > window:
+        words = _("The limit of %(name)s is %(limit)s, more than its LLM's window of %(window)s.") % numbers
+        hint = _("Lower the limit, or load the model with a larger context.")
+        found.append(CheckWarning(words, hint=hint, id="health.W005"))
+    return found
+
+
+def type_warnings(name: str, limit_type: str, config: ContextConfig) -> list[CheckWarning]:
+    """Warnings about an LLM whose limit type is not, or no longer, one of the compaction settings'."""
+    if not limit_type or any(llm.type == limit_type for llm in config.per_llm):
+        return []
+    words = _("%(name)s has the limit type %(type)s, which the compaction settings do not know.")
+    hint = _("Add the type there, or choose another: until then the default limit holds.")
+    return [CheckWarning(words % {"name": name, "type": limit_type}, hint=hint, id="health.W006")]

@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, Permission, User
+from django.db import connection
 from django.test import Client
 
+from dialogs.pages import accounts
+
+NEW = {"password1": "a-long-pass-1", "password2": "a-long-pass-1", "usable_password": "true"}
 RIGHTS = {"is_staff": "on", "is_superuser": "on", "is_active": "on"}
 
 
@@ -48,8 +52,7 @@ def test_they_still_switch_people_off(theirs: Client, alice: User) -> None:
 
 
 def test_they_add_people_who_may_nothing(theirs: Client) -> None:
-    new = {"username": "nina", "password1": "a-long-pass-1", "password2": "a-long-pass-1", "usable_password": "true"}
-    theirs.post("/admin/auth/user/add/", new | RIGHTS)
+    theirs.post("/admin/auth/user/add/", NEW | RIGHTS | {"username": "nina"})
 
     nina = User.objects.get(username="nina")
     assert (nina.is_staff, nina.is_superuser) == (False, False)
@@ -85,11 +88,56 @@ def test_a_group_is_given_permissions_by_superusers_only(theirs: Client) -> None
 
 def test_a_superuser_gives_rights_and_passwords(client: Client, sam: User, alice: User) -> None:
     client.force_login(sam)
-    new = {"password1": "a-long-pass-1", "password2": "a-long-pass-1", "usable_password": "true"}
 
     change(client, alice, is_staff="on")
-    client.post(f"/admin/auth/user/{alice.pk}/password/", new)
+    client.post(f"/admin/auth/user/{alice.pk}/password/", NEW)
 
     alice.refresh_from_db()
     assert alice.is_staff
     assert alice.check_password("a-long-pass-1")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nobody_waits_for_a_lock_while_the_password_of_a_new_person_is_hashed(
+    theirs: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.PASSWORD_HASHERS = settings.PASSWORD_HASHERS[1:]
+    locked: list[bool] = []
+    in_line = accounts._in_line
+
+    def watched(hashed: Any) -> Any:
+        locked.append(connection.in_atomic_block)
+        return in_line(hashed)
+
+    monkeypatch.setattr(accounts, "_in_line", watched)
+
+    theirs.post("/admin/auth/user/add/", NEW | {"username": "nina"})
+
+    assert User.objects.get(username="nina").check_password("a-long-pass-1")
+    assert locked[:-1] == [False]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("path", ["add/", "{0}/password/"])
+def test_a_password_that_waits_too_long_is_told_beside_the_form(
+    client: Client, sam: User, alice: User, a_long_line: None, path: str
+) -> None:
+    client.force_login(sam)
+
+    answer = client.post(f"/admin/auth/user/{path.format(alice.pk)}", NEW | {"username": "nina"})
+
+    assert answer.status_code == 200
+    assert b"Too many people sign in at this moment. Wait a minute" in answer.content
+    assert b'value="nina"' in answer.content or "password" in path
+    assert not User.objects.filter(username="nina").exists()
+
+
+def test_a_person_without_a_password_is_added_and_set(client: Client, sam: User, alice: User) -> None:
+    client.force_login(sam)
+
+    client.post("/admin/auth/user/add/", {"username": "nina", "usable_password": "false"})
+    client.post(f"/admin/auth/user/{alice.pk}/password/", {"usable_password": "false", "unset-password": "1"})
+
+    alice.refresh_from_db()
+    assert not User.objects.get(username="nina").has_usable_password()
+    assert not alice.has_usable_password()

@@ -15,7 +15,7 @@ from dialogs.api import endpoints
 from dialogs.api.writes.api_keys import create_key
 from dialogs.common.threads import close_threads
 from dialogs.models import LLM, Agent, ApiKey
-from dominds.api_handler import BareHandler
+from dominds.handlers import BareHandler
 from tests.dialogs.compacting_builders import RULE, calibrate, long_text
 from tests.dialogs.driver.conftest import Play, calling, play, said
 

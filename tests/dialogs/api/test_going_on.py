@@ -10,8 +10,7 @@ from asgiref.sync import sync_to_async
 from django.db.models import F
 
 from dialogs.api import foresight, reading
-from dialogs.api.foresight import Foreseen, foreseen
-from dialogs.context.recent import BESIDE, Recent
+from dialogs.api.foresight import BESIDE, Foreseen, Recent, foreseen
 from dialogs.models import Dialog
 from tests.dialogs.api.conftest import Client, Play, a_tool, assistant, calling, said, user
 

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils.translation import override
 
-from dialogs.common.reasons import in_words
+from dialogs.common.errors import in_words
 from dialogs.compaction.facts import facts_of
 from dialogs.context.material import material
 from dialogs.models import Dialog

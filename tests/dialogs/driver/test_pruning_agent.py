@@ -15,7 +15,7 @@ import pytest
 from django.conf import LazySettings, settings
 from django.db import OperationalError, connection
 
-from dialogs.compaction import progress, pruning_agent
+from dialogs.compaction import facts, pruning_agent
 from dialogs.compaction.pruning_agent import TooLarge, pruning_llm, request_for
 from dialogs.compaction.work import perform
 from dialogs.compaction.writes.compaction import queue_run
@@ -207,7 +207,7 @@ def test_where_it_cannot_be_told_who_is_asked_the_run_goes_on_without_and_that_i
 
     requests = play({"text": "no JSON at all"})
     monkeypatch.setattr(pruning_agent, "pruning_llm", away)
-    monkeypatch.setattr(progress, "pruning_llm", away)
+    monkeypatch.setattr(facts, "pruning_llm", away)
 
     run = compacted(dialog)
 

@@ -13,9 +13,9 @@ from django.contrib.auth.models import User
 
 from dialogs.common import broadcast
 from dialogs.driver import live as live_module
-from dialogs.driver import under_way
+from dialogs.driver import streaming
 from dialogs.driver.live import LiveAnswer, show
-from dialogs.driver.under_way import Coming, until_stopped
+from dialogs.driver.streaming import Coming, until_stopped
 from dialogs.models import Agent, Dialog, Generation
 from dialogs.pages.writes import create_dialog
 from dialogs.providers.base import ReasoningDelta, TextDelta
@@ -42,15 +42,15 @@ def generations(alice: User, agent: Agent) -> list[Generation]:
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[set[UUID]]:
     """Which dialogs each look was about."""
     found: list[set[UUID]] = []
-    real = under_way.unwanted
+    real = streaming.unwanted
 
     def noted(dialog_ids: Sequence[UUID]) -> set[UUID]:
         found.append(set(dialog_ids))
         return real(dialog_ids)
 
-    monkeypatch.setattr(under_way, "unwanted", noted)
-    monkeypatch.setattr(under_way, "LOOK_EVERY_SECONDS", 0.05)
-    monkeypatch.setattr(under_way, "FLUSH_EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(streaming, "unwanted", noted)
+    monkeypatch.setattr(streaming, "LOOK_EVERY_SECONDS", 0.05)
+    monkeypatch.setattr(streaming, "FLUSH_EVERY_SECONDS", 0.0)
     return found
 
 
@@ -70,7 +70,7 @@ async def hello() -> Coming:
 async def test_an_answer_is_kept_again_once_more_of_it_came_and_the_time_is_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(under_way, "FLUSH_EVERY_SECONDS", HOUR)
+    monkeypatch.setattr(streaming, "FLUSH_EVERY_SECONDS", HOUR)
     coming = await hello()
     assert not coming.is_due
     coming.flushed_at -= HOUR
@@ -163,7 +163,7 @@ def test_an_answer_that_comes_after_all_others_have_ended_is_looked_at(
 def test_what_is_looked_at_is_kept_only_where_it_is_due(
     generations: list[Generation], looks: list[set[UUID]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(under_way, "FLUSH_EVERY_SECONDS", HOUR)
+    monkeypatch.setattr(streaming, "FLUSH_EVERY_SECONDS", HOUR)
 
     async def three_looks() -> None:
         task = comes(generations[0])
@@ -184,7 +184,7 @@ def test_a_look_that_fails_ends_what_it_was_about(
     def fail(dialog_ids: Sequence[UUID]) -> set[UUID]:
         raise ValueError("a fault of ours")
 
-    monkeypatch.setattr(under_way, "unwanted", fail)
+    monkeypatch.setattr(streaming, "unwanted", fail)
 
     async def all_fail() -> list[BaseException | None]:
         tasks = [comes(generation) for generation in generations]
@@ -201,14 +201,14 @@ def test_an_answer_that_cannot_be_kept_ends_alone_even_if_it_was_stopped_just_th
 ) -> None:
     refused = generations[0]
     Dialog.objects.filter(pk=refused.dialog_id).update(stop_requested=is_stopped)
-    real = under_way.generations.flush
+    real = streaming.generations.flush
 
     def flush(partial: Partial) -> None:
         if partial.generation_id == refused.pk:
             raise ValueError("no database takes this")
         real(partial)
 
-    monkeypatch.setattr(under_way.generations, "flush", flush)
+    monkeypatch.setattr(streaming.generations, "flush", flush)
 
     async def until_the_others_are_kept() -> list[bool]:
         tasks = [comes(generation) for generation in generations]

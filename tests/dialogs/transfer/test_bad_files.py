@@ -15,7 +15,7 @@ from dialogs.agents.writes import MOST_REMINDERS, add_reminder
 from dialogs.common.errors import DialogError
 from dialogs.models import Dialog, Message
 from dialogs.models.dialog import Author
-from dialogs.transfer import export_json, import_dialog, parse_json, reading
+from dialogs.transfer import export_json, import_dialog, importing, parse_json
 
 
 def put(*path: str | int, value: Any) -> Callable[[dict[str, Any]], None]:
@@ -104,7 +104,7 @@ def test_what_is_no_json_is_refused(raw: bytes) -> None:
 
 
 def test_a_file_has_limits(full_dialog: Dialog, alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MAX_BYTES", 10)
+    monkeypatch.setattr(importing, "MAX_BYTES", 10)
 
     data = export_json(full_dialog)
     with pytest.raises(DialogError, match=r"messages has more than 50,000 entries"):
@@ -133,9 +133,9 @@ def test_of_a_hundred_thousand_mistakes_few_are_kept(
     edit(data)
 
     with pytest.raises(ValidationError) as refusal:
-        reading.FILE.validate_python(data)
+        importing.FILE.validate_python(data)
     with pytest.raises(DialogError, match=re.escape(problem)):
-        reading.read_file(data)
+        importing.read_file(data)
 
     assert refusal.value.error_count() < 20
 

@@ -18,7 +18,7 @@ from dialogs.models import LLM, Agent, Dialog
 from dialogs.pages.reads.transcript import transcript
 from dialogs.transcript.reads.path import course_branch
 from dialogs.transfer import export_json, export_markdown, import_dialog
-from dialogs.transfer.reading import read_file
+from dialogs.transfer.importing import read_file
 from tests.client_dialogs import A_TOOL, ask, assistant, picture, result, user
 
 GARBAGE: tuple[Any, ...] = (

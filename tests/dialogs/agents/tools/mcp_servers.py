@@ -142,6 +142,13 @@ def garbage(pid_file: str) -> None:
         os.write(2, b"noise\n" * 1000)
 
 
+def endless(pid_file: str) -> None:
+    """Begin a line that never ends."""
+    begin(pid_file)
+    while True:
+        os.write(1, b"x" * 65_536)
+
+
 def deaf(pid_file: str) -> None:
     """Hear nothing: no request, no end of input, no polite request to stop."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -169,5 +176,5 @@ def http(port: str) -> None:
 
 
 if __name__ == "__main__":
-    ways = {way.__name__: way for way in (stdio, chatty, pages, garbage, deaf, complain, sdk, http)}
+    ways = {way.__name__: way for way in (stdio, chatty, pages, garbage, endless, deaf, complain, sdk, http)}
     ways[sys.argv[1]](sys.argv[2])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -217,6 +218,27 @@ def test_a_boundless_answer_is_cut(make_server: MakeServer) -> None:
 
     assert said.endswith("\n… (cut: 300,000 characters in all)")
     assert len(said) < 201_000
+
+
+def test_a_line_that_never_ends_is_given_up_at_once_and_not_held(make_server: MakeServer, pid_file: Path) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    with pytest.raises(ToolError, match=r"lab cannot be used: More than 8,388,608 bytes came in one line\."):
+        call(make_server("endless"), "add", first=2, second=3)
+
+    assert_ends(pid_file)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
+
+
+def test_all_that_a_program_says_in_a_call_is_bounded(
+    make_server: MakeServer, pid_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_servers, "LONGEST_BODY_BYTES", 100_000)
+
+    with pytest.raises(ToolError, match=r"The answer is larger than 100,000 bytes\."):
+        call(make_server(), "long_text")
+
+    assert_ends(pid_file)
 
 
 def test_a_tool_that_fails_says_why(make_server: MakeServer) -> None:

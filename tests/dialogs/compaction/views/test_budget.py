@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 from django.utils.translation import override
 
-from dialogs.common.reasons import in_words
+from dialogs.common.errors import in_words
 from dialogs.models import LLM, Dialog, LlmBounds, Message
 from dialogs.templatetags.context_tags import percent
 from dialogs.turns.writes.messages import post_message

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from threading import Event
 from typing import Any
 from unittest.mock import Mock
 
@@ -153,18 +151,6 @@ def test_who_has_no_password_yet_chooses_one_without_an_old_one(client: Client, 
     alice.refresh_from_db()
     assert alice.check_password("the-first-one-1")
     assert signed_in(client)
-
-
-@pytest.fixture
-def a_long_line(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Somebody else's password takes longer than anybody waits."""
-    quick, *real = settings.PASSWORD_HASHERS
-    settings.PASSWORD_HASHERS = [*real, quick]
-    over = Event()
-    monkeypatch.setattr(accounts, "HASHING_SECONDS", 0.05)
-    accounts._hashing.submit(over.wait, 60)
-    yield
-    over.set()
 
 
 @pytest.mark.django_db(transaction=True)

@@ -13,7 +13,7 @@ from django.conf import settings as django_settings
 from django.utils import timezone
 from redis import Redis
 
-from dialogs.learning import beat
+from dialogs import sweeper
 from dialogs.models import Dialog
 from health import rewards
 from health.models import Proposal
@@ -26,41 +26,41 @@ from tests.health.test_rewards import a_row
 def redis(settings: Any, tmp_path: Path) -> Iterator[Redis]:
     settings.DOMINDS_DATA_DIR = tmp_path
     with Redis.from_url(django_settings.REDIS_URL) as client:
-        client.delete(beat.KEY)
+        client.delete(sweeper.KEY)
         yield client
-        client.delete(beat.KEY)
+        client.delete(sweeper.KEY)
 
 
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Grows with each look."""
     found: list[int] = []
-    monkeypatch.setattr(beat, "look", lambda: found.append(1))
+    monkeypatch.setattr(sweeper, "look", lambda: found.append(1))
     return found
 
 
 def test_a_beat_is_kept_once_in_an_hour(redis: Redis, looks: list[int]) -> None:
-    assert [beat.keep_beat() for _each in range(3)] == [True, False, False]
+    assert [sweeper.keep_beat() for _each in range(3)] == [True, False, False]
     assert len(looks) == 1
-    assert 3500 < redis.ttl(beat.KEY) <= 3600
+    assert 3500 < redis.ttl(sweeper.KEY) <= 3600
 
 
 def test_of_many_workers_at_once_one_keeps_it(looks: list[int]) -> None:
     with ThreadPoolExecutor(8) as workers:
-        kept = list(workers.map(lambda _each: beat.keep_beat(), range(8)))
+        kept = list(workers.map(lambda _each: sweeper.keep_beat(), range(8)))
 
     assert sum(kept) == len(looks) == 1
 
 
 def test_hours_that_were_missed_are_caught_up_with_one_beat(redis: Redis, looks: list[int]) -> None:
     """After a night that everything was off, nothing is left in Redis but that the key has run out."""
-    beat.keep_beat()
-    assert not beat.is_due()
+    sweeper.keep_beat()
+    assert not sweeper.is_due()
 
-    redis.delete(beat.KEY)
+    redis.delete(sweeper.KEY)
 
-    assert beat.is_due()
-    assert [beat.keep_beat(), beat.keep_beat()] == [True, False]
+    assert sweeper.is_due()
+    assert [sweeper.keep_beat(), sweeper.keep_beat()] == [True, False]
     assert len(looks) == 2
 
 
@@ -68,12 +68,12 @@ def test_what_fails_is_tried_again_sooner(redis: Redis, monkeypatch: pytest.Monk
     def broken() -> None:
         raise ConnectionError("no database")
 
-    monkeypatch.setattr(beat, "look", broken)
+    monkeypatch.setattr(sweeper, "look", broken)
 
     with pytest.raises(ConnectionError):
-        beat.keep_beat()
+        sweeper.keep_beat()
 
-    assert 0 < redis.ttl(beat.KEY) <= 300
+    assert 0 < redis.ttl(sweeper.KEY) <= 300
 
 
 def test_a_beat_proposes_and_forgets_old_rewards(dialog: Dialog) -> None:
@@ -83,7 +83,7 @@ def test_a_beat_proposes_and_forgets_old_rewards(dialog: Dialog) -> None:
     for days in (31, 1):
         rewards.append(a_row(at=timezone.now() - timedelta(days=days), run=days))
 
-    assert beat.keep_beat()
+    assert sweeper.keep_beat()
 
     assert Proposal.objects.get().agent == dialog.agent
     assert [row["stateBefore"]["run"] for row in rewards.rows()] == [1]

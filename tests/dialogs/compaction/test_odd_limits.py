@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from health.checks import budget_warnings, limit_warnings, type_warnings
+from dialogs.compaction.settings.checking import budget_warnings, limit_warnings, type_warnings
 from health.compaction.config import ContextConfig
 from health.limits import effective_limit
 from health.monitor.levels import Configured

@@ -1,9 +1,8 @@
-"""Django's request handler without middleware and signals, for `/v1`: no sessions, no pages, no cookies.
+"""Django's request handlers as we have them: for `/v1` without middleware and signals, for pages on one thread.
 
 A middleware that is not async holds a thread for as long as the view runs, and hides from it that the client has left.
-The signals look after database connections, on a thread of their own for each request; `dialogs.common.threads`
-looks after
-those of `/v1`.
+The signals look after database connections, on a thread of their own for each request; `dialogs.common.threads` looks
+after those of `/v1`, which has no sessions, no pages and no cookies.
 """
 
 from __future__ import annotations
@@ -13,12 +12,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler
 from django.core.handlers.base import BaseHandler
 from django.core.handlers.exception import convert_exception_to_response
 from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.urls import ResolverMatch, resolve
+
+from dialogs.common.threads import lent_thread
 
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
@@ -66,3 +69,21 @@ class ApiHandler(BareHandler, ASGIHandler):
     async def _answer(self, request: HttpRequest | None, refused: Any, send: Send) -> None:
         response = await self.run_get_response(request) if request is not None else refused
         await self.send_response(response, send)
+
+
+class PageHandler(ASGIHandler):
+    """Does all of a request on one thread.
+
+    Django's own goes back to the event loop and on to the thread again for each middleware that looks at a request or
+    at its response: some twenty times a page, and each time it stands in line behind whatever the loop does.
+    """
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        async with lent_thread():
+            await self.handle(scope, receive, send)
+
+    def load_middleware(self, is_async: bool = False) -> None:
+        super().load_middleware(is_async=False)
+
+    async def get_response_async(self, request: HttpRequest) -> HttpResponseBase:
+        return await sync_to_async(self.get_response)(request)
