@@ -48,8 +48,7 @@ from dialogs.transcript.reads.archived_messages import archived_ids
 from dialogs.transcript.reads.dialogs import Shelf, owned_dialog
 from dialogs.transcript.reads.dialogs import list_dialogs as shelf_of
 from dialogs.transcript.reads.path import read_tree
-from dialogs.transcript.reads.recalled import Passage, recalled
-from dialogs.transcript.search import Hit, search
+from dialogs.transcript.search import Hit, Passage, recalled, search
 from health.models import CompactionRun
 from health.selectors import Point, history_before, latest_levels
 

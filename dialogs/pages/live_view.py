@@ -22,7 +22,7 @@ from django.utils.html import escape
 
 from dialogs.common.threads import on_lent_thread as in_db
 from dialogs.compaction.reads.compaction_card import compaction_card
-from dialogs.context.views.chart import chart
+from dialogs.context.chart import chart
 from dialogs.models import Dialog
 from dialogs.pages.reads.page import dialog_parts
 from dialogs.pages.reads.rows import LiveRow, MessageRow, Row

@@ -23,7 +23,7 @@ from django.utils.translation import get_language, gettext_lazy
 from django.utils.translation import gettext as _
 
 from dialogs.common.bounded import Bounded
-from dialogs.context.views.chart import short
+from dialogs.context.chart import short
 from dialogs.llms.writes.providers import small_window_ceiling
 from dialogs.models import Agent, Dialog, Generation, Message, MessageMark
 from dialogs.pages.reads.rows import MessageRow, Row

@@ -23,10 +23,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from dialogs.common.errors import DialogError
-from dialogs.context.views.chart import HEADROOM, Tick, short
-from dialogs.learning.reads.insights.figures import Row, rows
-from dialogs.learning.reads.insights.series import Pattern, Point, Scope, Series, patterns, series
+from dialogs.context.chart import HEADROOM, Tick, short
+from dialogs.learning.reads.figures import Row, rows
 from dialogs.learning.reads.proposals import decided_proposals, open_proposals
+from dialogs.learning.reads.series import Pattern, Point, Scope, Series, patterns, series
 from dialogs.learning.views.events import PERIODS, Asked
 from dialogs.learning.writes import proposals as service
 from dialogs.models import LLM, Agent, Dialog, Generation

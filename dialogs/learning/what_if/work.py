@@ -26,8 +26,8 @@ from dialogs.learning.writes import what_if as service
 from dialogs.llms.guard import active_guard, config_of
 from dialogs.models import Dialog
 from health.adapters import embeddings
+from health.compaction.accounts import BINDING, MOST_LOSSES
 from health.compaction.chain import compact
-from health.compaction.choosing.losses import BINDING, MOST_LOSSES
 from health.compaction.config import ContextConfig
 from health.compaction.runner import run
 from health.compaction.terms.outcome import CompactionOutcome, Loss, Status

@@ -15,7 +15,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from dialogs.common.schedule import replay_on_commit
-from dialogs.learning.reads.what_if import dialogs_of
+from dialogs.learning.what_if.variants import dialogs_of
 from dialogs.models import Agent
 from health.models import WhatIf
 from health.models.claims import claimed_until, is_over
