@@ -300,6 +300,42 @@ def _states(row: MessageRow) -> list[str]:
 
 
 @register.simple_tag(takes_context=True)
+def dialog_menu(context: Context, dialog: Dialog, driven: object) -> SafeString:
+    """What can be done with a dialog, made once for all of them."""
+    html = made_once(
+        "dialogs/_dialog_menu.html",
+        dialog_id=NO_DIALOG,
+        is_driven=bool(driven),
+        is_archived=bool(dialog.archived_at),
+        csrf_token=OF_THE_PERSON,
+    )
+    return _filled(html.rstrip(), {NO_DIALOG: dialog.pk, OF_THE_PERSON: context.get("csrf_token")})
+
+
+@register.simple_tag(takes_context=True)
+def menus(context: Context) -> SafeString:
+    """Those of every page, made once for all who may do the same. On an error's page nobody may be known."""
+    user, request, token = context.get("user"), context.get("request"), context.get("csrf_token")
+    person = user if user is not None and user.is_authenticated else None
+    can_admin = person is not None and bool(context.get("can_admin"))
+    html = made_once(
+        "_menus.html",
+        language=context.get("language"),
+        languages=tuple(context.get("languages") or ()),
+        theme=context.get("theme"),
+        themes=tuple((context.get("themes") or {}).items()),
+        version=context.get("version"),
+        name=A_NAME if person else "",
+        next=A_LIST if request else "",
+        can_admin=can_admin,
+        can_connect=bool(person and can_admin and person.has_perm("dialogs.add_provider")),
+        csrf_token=OF_THE_PERSON if token else "",
+    )
+    name, here = person.get_username() if person else "", request.get_full_path() if request else ""
+    return _filled(html, {A_NAME: escape(name), A_LIST: escape(here), OF_THE_PERSON: token})
+
+
+@register.simple_tag(takes_context=True)
 def list_menu(context: Context, dialog: Dialog) -> SafeString:
     """The menu of a dialog in the list, made once for all dialogs of a shelf."""
     token, url = context.get("csrf_token"), context["list_url"]
