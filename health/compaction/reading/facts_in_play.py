@@ -31,9 +31,8 @@ MOST_SHORT = 300
 MOST_READ = 200_000
 _RECENT = 8  # units
 _LONGEST_PASSAGE = 240
-# A key of JSON with its value.
-_PAIR = re.compile(r'"([^"\\\n]{1,60})"\s{0,4}:\s{0,4}(?:"((?:[^"\\\n]|\\.){0,240})"|([^\s",{}\[\]]{1,60}))')
-_BRACE = re.compile(r"[{}]")
+_LONGEST_LINE = 2_000
+_AROUND = 60
 _ORDERS = re.compile(
     r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,60}\b(?:previous|prior|above|earlier|all|your|instructions?)\b"
     r"|\byou (?:are|must|will) now\b|\bnew (?:system )?(?:instructions?|prompt)\b"
@@ -165,10 +164,9 @@ def _entry(unit: Unit, fact: Fact, *, weight: float, stale: Set[str]) -> Entry |
 
 
 def _shown(around: str, fact: Fact) -> str:
-    """The words around a fact, or it alone where it names something, or nothing where it is itself an order or a role's
-    mark."""
-    for text in (around, "" if fact.kind is FactKind.NUMBER else fact.text):
-        if text and not _gives_orders(text):
+    """The words around a fact, or it alone, or nothing where it is itself an order or a role's mark."""
+    for text in (around, fact.text):
+        if not _gives_orders(text):
             return text
     return ""
 
@@ -179,31 +177,21 @@ def _gives_orders(text: str) -> bool:
 
 
 def _around(text: str, fact: Fact) -> str:
-    """The sentence or line that a fact stands in, of JSON its row of keys and values; nothing that is cut off."""
-    begins, ends = max(0, fact.start - _LONGEST_PASSAGE), min(len(text), fact.end + _LONGEST_PASSAGE)
-    first = text.rfind("\n", begins, fact.start) + 1
-    last = text.find("\n", fact.end, ends)
-    opens, closes = bool(first or not begins), last >= 0 or ends == len(text)
-    first, last = first or begins, last if last >= 0 else ends
-    line, start, end = text[first:last], fact.start - first, fact.end - first
-    for one in passages(line):
-        whole = (opens or one.start) and (closes or one.end < len(line)) and len(one.text) <= _LONGEST_PASSAGE
-        is_prose = not _PAIR.search(one.text) or (not one.start and one.text[0].isalpha())
-        if whole and is_prose and one.start <= start and end <= one.end:
-            return one.text
-    return _row(line, start, end)
-
-
-def _row(line: str, start: int, end: int) -> str:
-    """ "id=R-030 price=391.78": the keys of JSON in whose row these characters stand; of a long one its first and
-    theirs."""
-    closes = _BRACE.search(line, end)
-    row = list(_PAIR.finditer(line, max(0, line.rfind("{", 0, start)), closes.start() if closes else len(line)))
-    held = [hit for hit in row if hit.start() <= start and end <= hit.end()]
-    told = [f"{hit[1]}={hit[2] or hit[3]}" for hit in row]
-    if held and len(" ".join(told)) > _LONGEST_PASSAGE:
-        told = list(dict.fromkeys((told[0], told[row.index(held[0])])))
-    return " ".join(told if held else ())
+    """The sentence or line that a fact stands in; of a long one the whole words next to the fact."""
+    start = text.rfind("\n", 0, fact.start) + 1
+    end = text.find("\n", fact.end)
+    end = len(text) if end < 0 else end
+    line = text[start:end] if end - start <= _LONGEST_LINE else ""
+    for passage in passages(line):
+        if (
+            passage.start <= fact.start - start
+            and fact.end - start <= passage.end
+            and len(passage.text) <= _LONGEST_PASSAGE
+        ):
+            return passage.text
+    first = text.find(" ", max(start, fact.start - _AROUND), fact.start) + 1 or fact.start
+    last = text.rfind(" ", fact.end, min(end, fact.end + _AROUND))
+    return text[first : last if last > 0 else fact.end].strip()
 
 
 def _keys(text: str) -> Iterator[Key]:

@@ -13,7 +13,7 @@ Where room is short, the order of sacrifice is that of `EntryKind` from its end:
 
 Of many lines in the same words (a list each of which says "must") all are given up before what says something of its
 own, and before a fact that the user told; so are errands, which are over once they are answered ("look up order 7").
-A sentence is carried whole or not at all. Of a fact's sentence by the user at least the fact may stay.
+A sentence is carried whole or not at all. Of a fact's sentence at least the fact may stay.
 """
 
 from __future__ import annotations
@@ -277,10 +277,8 @@ def _chosen(missing: Sequence[Entry], ranked: Sequence[int], left: int, kit: Kit
 
 
 def _forms(entry: Entry) -> tuple[Entry, ...]:
-    """The entry as it is, and a fact of the user's also without the words around it; numbers of a tool alone tell
-    nothing."""
-    may_be_short = entry.facts and entry.role is Role.USER
-    return (entry, replace(entry, text=", ".join(entry.facts))) if may_be_short else (entry,)
+    """The entry as it is, and a fact also without the words around it."""
+    return (entry, replace(entry, text=", ".join(entry.facts))) if entry.facts else (entry,)
 
 
 def _written(entries: Sequence[Entry], left_out: int, kit: Kit) -> Unit:
