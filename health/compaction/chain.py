@@ -221,11 +221,11 @@ def _with_room(state: ContextState, passes: Passes, entries: Sequence[Any]) -> S
 def _with_ledger(done: Attempt, passes: Passes, entries: Sequence[Any]) -> Stepping:
     """What was done, and where it leaves no room for what the user laid down, filler goes.
 
-    Where passages were chosen last, they hold what is worth most of the facts that the user told.
+    Where passages were chosen last, they hold what is worth most of all that is no rule.
     """
     kit = replace(passes.kit, entries=entries)
     last = next((step.phase for step in reversed(passes.journal.steps) if step.changed), "")
-    if not (done.changed and done.state.fits and is_squeezed(done.state, kit, facts=last not in CHOOSING)):
+    if not (done.changed and done.state.fits and is_squeezed(done.state, kit, only_rules=last in CHOOSING)):
         return done
     attempt = yield from passes.journal.listening(tried(recovery.room_for_ledger, done.state, kit))
     if attempt.changed:

@@ -35,16 +35,15 @@ def ledger_beside(kept: Sequence[Unit], state: ContextState, kit: Kit) -> int:
     return total(kit.counted([unit])) if unit else 0
 
 
-def is_squeezed(state: ContextState, kit: Kit, *, facts: bool) -> bool:
-    """Whether a ledger of its full share would say more that the user laid down, and that stands nowhere else; `facts`
-    are asked for too."""
+def is_squeezed(state: ContextState, kit: Kit, *, only_rules: bool) -> bool:
+    """Whether a ledger of its full share would say more that the user laid down, and that stands nowhere else."""
     share, has = tokens(state.config.ledger_share, state.limit), ledger_tokens(state)
     if state.estimated_tokens - has + share <= state.limit:
         return False
     full = ledger.carry(kit.entries, standing=_plain(state.units), budget_tokens=share, kit=kit)
     pages = (unit for unit in state.units if ledger.is_ledger(unit)) if has else ()
     missing = _laid_down(filter(None, [full])) - _laid_down(pages)
-    return any(facts or kind is not ledger.EntryKind.FACT for _, kind in missing)
+    return any(kind is ledger.EntryKind.RULE or not only_rules for _, kind in missing)
 
 
 def _laid_down(pages: Iterable[Unit]) -> set[tuple[str, ledger.EntryKind]]:
