@@ -18,7 +18,7 @@ from health.adapters.embeddings import Embeddings, StaticVectors
 from health.adapters.minilm import PACKAGE, MiniLM, folder
 from health.compaction.choosing.summaries import extractive
 from health.compaction.reading import lexical
-from health.compaction.reading.chunks import chunks
+from health.compaction.reading.sentences import chunks
 from health.compaction.terms.ports import Embed, Embedded, Kit
 from health.compaction.terms.units import Role, Unit
 from health.services import compact_messages

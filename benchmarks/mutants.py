@@ -47,8 +47,9 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/health/compaction/test_recovery.py",
         "tests/health/compaction/test_runner.py",
     ),
-    "health/compaction/accounts.py": tuple(
-        f"tests/health/compaction/test_{name}.py" for name in ("coverage", "reward")
+    "health/compaction/accounts.py": (
+        f"{CHOOSING}/test_losses.py",
+        *(f"tests/health/compaction/test_{name}.py" for name in ("coverage", "reward")),
     ),
     "health/compaction/laws": ("tests/health/compaction/laws",),
     "health/compaction/choosing/pruning.py": (f"{STRATEGIES}/test_prune_with_agent.py",),
@@ -57,13 +58,10 @@ TESTS: dict[str, tuple[str, ...]] = {
         f"{STRATEGIES}/test_discard_low_rel.py",
         f"{STRATEGIES}/test_prioritize_recent.py",
     ),
-    **dict.fromkeys(
-        ("health/compaction/choosing/summaries.py", "health/compaction/choosing/summary_checks.py"),
-        (
-            f"{CHOOSING}/test_summaries.py",
-            f"{STRATEGIES}/test_prune_with_agent.py",
-            f"{STRATEGIES}/test_summarize_old.py",
-        ),
+    "health/compaction/choosing/summaries.py": (
+        f"{CHOOSING}/test_summaries.py",
+        f"{STRATEGIES}/test_prune_with_agent.py",
+        f"{STRATEGIES}/test_summarize_old.py",
     ),
     "health/compaction/choosing/sources.py": (
         f"{CHOOSING}/test_sources.py",
@@ -73,7 +71,6 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "health/compaction/choosing": (
         f"{CHOOSING}/test_choose.py",
-        f"{CHOOSING}/test_losses.py",
         f"{CHOOSING}/test_matching.py",
         f"{CHOOSING}/test_worth.py",
         f"{STRATEGIES}/test_select_passages.py",

@@ -1,16 +1,29 @@
-"""What is kept of an outcome: the columns of its run."""
+"""What is known of a run, as its columns: of its outcome, and before it ends how much there is, whose priority it
+holds, what a strategy is about to do.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
 from typing import Any
+from uuid import UUID
 
-from dialogs.compaction.progress import badge
+from django.db.models import Q
+
+from dialogs.compaction.pruning_agent import pruning_llm
 from dialogs.context.material import SYSTEM, Material
+from dialogs.models import LLM, Generation, MessageMark
 from dialogs.transcript import model_view
 from health.compaction.laws.floor import oversized
-from health.compaction.terms.outcome import CompactionOutcome, Status
+from health.compaction.strategies.prune_with_agent import AIM, offered_to
+from health.compaction.strategies.summarize_old import old_part, to_be_told
+from health.compaction.terms.outcome import CompactionOutcome, Status, Step
 from health.compaction.terms.reasons import Reason, Why, columns_of
-from health.models import CompactionRun
+from health.compaction.terms.units import ContextState, Kind, Unit, total
+from health.models import CompactionRun, LlmPrice
 
 # A view that is hardly smaller than the one that holds costs a prompt cache and brings nothing.
 LEAST_GAIN = 0.1
@@ -119,3 +132,114 @@ def _applied(outcome: CompactionOutcome, begun: Material, run: CompactionRun) ->
 def _removed(begun: Material, entries: tuple[model_view.Entry, ...]) -> list[int]:
     standing = {entry.message_id for entry in entries}
     return sorted(int(one) for one in begun.said if int(one) not in standing)
+
+
+SUMMARIZE_OLD, PRUNE_WITH_AGENT = "summarize_old", "prune_with_agent"
+# The area of what is no task of anybody's, and only pinned.
+PINNED = "pinned"
+# Steps of the engine's that begin something: `phase` follows them. Strategies say by themselves when they begin.
+BEGINNINGS = ("recovery", "handover")
+
+
+def beginning(run: CompactionRun, begun: Material) -> dict[str, Any]:
+    """The columns of a run that has been taken up."""
+    return {
+        "tokens_now": begun.tokens_before,
+        "estimated_before": begun.tokens_before,
+        "messages_before": begun.messages_before,
+        **badge(run.dialog_id, begun.state.units),
+    }
+
+
+def badge(dialog_id: UUID, units: Iterable[Unit]) -> dict[str, Any]:
+    """The highest priority that a person gave to what is in the context, also inside a summary. Pinned is P1."""
+    present = (unit for unit in units if unit.kind is not Kind.PLACEHOLDER)
+    ids = {int(one) for unit in present for one in unit.sources if one.isdigit()}
+    marks = MessageMark.objects.filter(Q(priority__isnull=False) | Q(pinned=True), message__dialog=dialog_id)
+    tags = [_tag(mark) for mark in marks if mark.message_id in ids]
+    # One with an area says more than one without, and a tag more than a pin.
+    priority, area = min(tags, key=lambda tag: (tag[0], tag[1] == PINNED, not tag[1]), default=(None, ""))
+    return {"priority": priority, "priority_area": area}
+
+
+def _tag(mark: MessageMark) -> tuple[int, str]:
+    return (mark.priority, mark.area) if mark.priority else (1, PINNED)
+
+
+def begins(phase: str) -> dict[str, str]:
+    """The column that a reported step changes, if it begins something."""
+    return {"phase": phase} if phase in BEGINNINGS else {}
+
+
+def expected(name: str, state: ContextState, run: CompactionRun | None = None) -> list[dict[str, Any]]:
+    """What a summary, or the pruning agent, is about to make of the old part, as a step that is not done.
+
+    Of the agent also how long that may take and what it costs. Nothing of other strategies.
+    """
+    if name == SUMMARIZE_OLD:
+        gone = total(to_be_told(state, old_part(state)))
+        return [_running(name, gone, min(gone, state.config.summarize_old.summary_length))] if gone else []
+    if run and name == PRUNE_WITH_AGENT and (cuts := offered_to(state.units)):
+        offered = sum(total(cut.units) for cut in cuts)
+        step = _running(name, state.estimated_tokens, round(AIM * state.estimated_tokens))
+        return [step | foreseen(pruning_llm(run.dialog), offered)]
+    return []
+
+
+def _running(name: str, before: int, after: int) -> dict[str, Any]:
+    step = Step(phase=name, estimated_before=before, estimated_after=after, changed=False)
+    return step.as_json() | {"is_running": True}
+
+
+# --- How long the pruning agent is likely to take, and what it costs ---
+# Fewer answers say little; older ones may be of another machine.
+LEAST_ANSWERS, RECENT = 3, 20
+# So many prompt tokens that were not cached must have been read, or the first word tells nothing of reading.
+LEAST_READ = 50
+# What the pruning agent is told beside the messages; and of these, the share that its answer may have.
+INSTRUCTIONS_TOKENS, ANSWER_SHARE, LEAST_ANSWER = 300, 0.1, 100
+A_MILLION = 1_000_000
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Tokens a second, as the provider's reports and the clock have them."""
+
+    prompt: float
+    completion: float
+
+
+def rates_of(llm: LLM) -> Rates | None:
+    """The middle one of its recent answers; None where too few are known."""
+    known = Generation.objects.filter(
+        llm=llm,
+        status=Generation.Status.FINISHED,
+        prompt_tokens__isnull=False,
+        completion_tokens__gt=1,
+        first_token_at__isnull=False,
+        finished_at__isnull=False,
+    )
+    rows = list(known.defer("manifest", "partial_text", "usage_raw").order_by("-pk")[:RECENT])
+    prompt = _rate(
+        (row.prompt_tokens - (row.cached_tokens or 0), row.started_at, row.first_token_at)
+        for row in rows
+        if row.prompt_tokens and row.prompt_tokens - (row.cached_tokens or 0) >= LEAST_READ
+    )
+    completion = _rate((row.completion_tokens or 0, row.first_token_at, row.finished_at) for row in rows)
+    return Rates(prompt, completion) if prompt and completion else None
+
+
+def foreseen(llm: LLM, tokens: int) -> dict[str, Any]:
+    """Seconds and cost of pruning messages of so many estimated tokens, as far as they can be known."""
+    prompt = tokens + INSTRUCTIONS_TOKENS
+    answer = max(LEAST_ANSWER, round(ANSWER_SHARE * tokens))
+    rates = rates_of(llm)
+    price = LlmPrice.objects.filter(llm=llm).values_list("per_million", flat=True).first()
+    seconds = {"seconds": round(prompt / rates.prompt + answer / rates.completion, 1)} if rates else {}
+    return seconds | ({"cost": float(price) * prompt / A_MILLION} if price is not None else {})
+
+
+def _rate(rows: Iterable[tuple[int, datetime | None, datetime | None]]) -> float | None:
+    times = ((tokens, (until - since).total_seconds()) for tokens, since, until in rows if since and until)
+    found = [tokens / seconds for tokens, seconds in times if seconds > 0]
+    return median(found) if len(found) >= LEAST_ANSWERS else None

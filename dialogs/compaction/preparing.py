@@ -32,8 +32,7 @@ from health.compaction.config import TRIM, Prepare
 from health.compaction.laws.cuts import Cut
 from health.compaction.strategies import REGISTRY
 from health.compaction.strategies.prune_with_agent import followed, offered_to, questions
-from health.compaction.terms.ports import Kit, Prune
-from health.compaction.terms.prepared import Prepared, digests
+from health.compaction.terms.ports import Kit, Prepared, Prune, digests
 from health.compaction.terms.units import ContextState, Unit
 from health.models import CompactionRun, LlmPrice, PreparedPruning
 from health.models.claims import claimed_until

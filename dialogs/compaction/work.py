@@ -17,10 +17,9 @@ from typing import Any
 from django.conf import settings
 from django.db import connections
 
-from dialogs.compaction.facts import facts_of
+from dialogs.compaction.facts import beginning, begins, expected, facts_of
 from dialogs.compaction.log import keep_reward, log_beginning, log_end
 from dialogs.compaction.preparing import LOOK_EVERY_SECONDS, prepared_for, prepared_of
-from dialogs.compaction.progress import beginning, begins, expected
 from dialogs.compaction.pruning_agent import answer_for, pruning_llm, summarizer_for
 from dialogs.compaction.reads.compaction import BY_ITSELF
 from dialogs.compaction.writes import compaction

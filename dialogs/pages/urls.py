@@ -8,9 +8,9 @@ from django.urls import include, path, register_converter
 from django.urls.converters import IntConverter
 from django.views.i18n import set_language
 
-from dialogs.api.views import api_keys, context_state
-from dialogs.compaction.views import context, context_settings
-from dialogs.context.views import standing_rules
+from dialogs.api import views as api
+from dialogs.compaction import views as context
+from dialogs.context import views as standing_rules
 from dialogs.learning.views import events, insights, what_if
 from dialogs.llms import views as connecting
 from dialogs.pages.views import accounts, compaction, dialog, lists, manage, shell, steering
@@ -85,10 +85,10 @@ DIALOG = [
     path("budget/forget-window/", context.forget_window, name="dialog_forget_window"),
     path("messages/<number:message_id>/bring-back/", context.bring_back, name="compaction_bring_back"),
     # Where programs read the state of the context, and where too much is answered to.
-    path("context.json", context_state.as_json, name="dialog_context"),
-    path("context/stats", context_state.stats, name="context_stats"),
-    path("context/snapshot", context_state.snapshot, name="context_snapshot"),
-    path("context/messages", context_state.messages, name="context_messages"),
+    path("context.json", api.as_json, name="dialog_context"),
+    path("context/stats", api.stats, name="context_stats"),
+    path("context/snapshot", api.snapshot, name="context_snapshot"),
+    path("context/messages", api.present, name="context_messages"),
     path("report/", compaction.report, name="dialog_report"),
     path("loop/dismiss/", compaction.no_loop, name="loop_dismiss"),
     path("fresh-start/decline/", compaction.no_fresh_start, name="fresh_start_decline"),
@@ -105,17 +105,17 @@ urlpatterns = [
     path("dialogs/sample/", sample.begin, name="sample"),
     path("connect/", connecting.connect, name="connect"),
     path("connect/add/", connecting.connect_add, name="connect_add"),
-    path("settings/context/", context_settings.context_settings, name="context_settings"),
-    path("settings/context/import/", context_settings.bring, name="context_settings_import"),
-    path("settings/context/export.yaml", context_settings.take_out, name="context_settings_export"),
-    path("settings/context/rewards.jsonl", context_settings.take_out_rewards, name="rewards_export"),
+    path("settings/context/", context.context_settings, name="context_settings"),
+    path("settings/context/import/", context.bring, name="context_settings_import"),
+    path("settings/context/export.yaml", context.take_out, name="context_settings_export"),
+    path("settings/context/rewards.jsonl", context.take_out_rewards, name="rewards_export"),
     path("proposals/", insights.proposals, name="proposals"),
     path("proposals/look/", insights.look, name="proposals_look"),
     path("proposals/<number:proposal_id>/", insights.decide, name="proposal_decide"),
-    path("settings/keys/", api_keys.api_keys, name="api_keys"),
-    path("settings/keys/new/", api_keys.api_key_new, name="api_key_new"),
-    path("settings/keys/<number:key_id>/", api_keys.api_key_change, name="api_key_change"),
-    path("settings/keys/<number:key_id>/revoke/", api_keys.api_key_revoke, name="api_key_revoke"),
+    path("settings/keys/", api.api_keys, name="api_keys"),
+    path("settings/keys/new/", api.api_key_new, name="api_key_new"),
+    path("settings/keys/<number:key_id>/", api.api_key_change, name="api_key_change"),
+    path("settings/keys/<number:key_id>/revoke/", api.api_key_revoke, name="api_key_revoke"),
     path("dialogs/<uuid:dialog_id>/rename/", manage.rename, name="dialog_rename"),
     path("dialogs/<uuid:dialog_id>/archive/", manage.archive, name="dialog_archive"),
     path("dialogs/<uuid:dialog_id>/unarchive/", manage.unarchive, name="dialog_unarchive"),

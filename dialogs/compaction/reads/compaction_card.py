@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from dialogs.common.errors import calm_words, in_words
-from dialogs.compaction.progress import PINNED
+from dialogs.compaction.facts import PINNED
 from dialogs.compaction.reads.compaction import BY_ITSELF
 from dialogs.compaction.reads.compaction_rows import phase, strategy_label
 from dialogs.llms.guard import config_of, known_of

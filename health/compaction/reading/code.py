@@ -4,13 +4,16 @@ Strings, docstrings, newlines, indentation, directives and pragmas stay. The res
 are not those of the original without comments, the original is kept. A comment that may be anything else
 stays. Unknown languages, and those where comments are a matter of opinion, lose trailing blanks and repeated blank
 lines only. A blank at the end of a line stays where it may count: behind a value, and everywhere in a makefile.
+
+A message is read in blocks: prose, and what stands in fences with the label of each. A fence closes with at least as
+many of its own marks (so that a fence may show another); an open one runs to the end.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -27,7 +30,7 @@ from health.compaction.reading.code_languages import (
     lexer_of,
     tells_comments,
 )
-from health.compaction.reading.text import remembered
+from health.compaction.reading.text import of_text, remembered
 
 # A lexer needs some 3 µs a character, and runs twice: it must be able to gain something, and past these sizes code
 # is treated as unknown.
@@ -245,3 +248,48 @@ def _events(code: str) -> list[tuple[str, object, object]]:
         (type(event).__name__, getattr(event, "value", None), getattr(event, "tag", None))
         for event in yaml.parse(code, Loader=_YAML)
     ]
+
+
+_OPENING = re.compile(r"[ \t]{0,12}(`{3,}|~{3,})[ \t]*([^`\n]*)$")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Block:
+    """`label` is None for prose, and what follows the marks for a fence ("" for a bare one)."""
+
+    body: str
+    label: str | None = None
+    opening: str = ""
+    closing: str = ""
+
+    def saying(self, body: str) -> Block:
+        """The same block with another body. The closing marks keep a line of their own."""
+        needs_break = bool(self.closing and body) and not body.endswith("\n")
+        return replace(self, body=f"{body}\n" if needs_break else body)
+
+
+@of_text
+def blocks(text: str) -> tuple[Block, ...]:
+    """The blocks of a text in order; empty prose is none."""
+    found: list[Block] = []
+    lines: list[str] = []
+    opening, label, marks = "", None, ""
+    for line in text.splitlines(keepends=True):
+        if marks and _closes(line, marks):
+            found.append(Block(body="".join(lines), label=label, opening=opening, closing=line))
+            lines, opening, label, marks = [], "", None, ""
+        elif not marks and (opened := _OPENING.match(line.rstrip("\r\n"))):
+            found += [Block(body="".join(lines))] if lines else []
+            lines, opening, label, marks = [], line, opened[2].strip(), opened[1]
+        else:
+            lines.append(line)
+    return (*found, *([Block(body="".join(lines), label=label, opening=opening)] if lines or marks else []))
+
+
+def _closes(line: str, marks: str) -> bool:
+    bare = line.strip()
+    return len(bare) >= len(marks) and bare == marks[0] * len(bare)
+
+
+def joined(parts: Iterable[Block]) -> str:
+    return "".join(f"{part.opening}{part.body}{part.closing}" for part in parts)

@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from health.compaction.reading.stopwords import STOPWORDS
-from health.compaction.reading.text import CJK, of_text
+from health.compaction.reading.text import CJK, STOPWORDS, of_text
 
 _TOKEN = re.compile(rf"[A-Za-z0-9_]++(?:[-./:@'’][A-Za-z0-9_]++)*+|[{CJK}]++|[^\W\d_]++")
 _ASCII_TOKEN = re.compile(r"[A-Za-z0-9_]++(?:[-./:@'][A-Za-z0-9_]++)*+")

@@ -14,8 +14,7 @@ from functools import lru_cache
 
 from health.compaction.reading import subject_patterns as patterns
 from health.compaction.reading.facts import is_binding
-from health.compaction.reading.stopwords import STOPWORDS
-from health.compaction.reading.text import of_text, words
+from health.compaction.reading.text import STOPWORDS, of_text, words
 
 _LONGEST = 300  # characters: a statement in plain form is shorter
 _LONGEST_VALUE = 90

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from health.compaction.reading.stopwords import STOPWORDS
-from health.compaction.reading.text import CJK, remembered
+from health.compaction.reading.text import CJK, STOPWORDS, remembered
 from health.compaction.terms.units import Role
 
 # Of so many sentences is remembered how their words belong together, of so many words whether and what they say.

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from health.compaction.reading.quoting import TELLING, label_of, own_sentences, speakers, speaking_in, spoken_from
 from health.compaction.reading.signs import signs_of
-from health.compaction.reading.stopwords import STOPWORDS
-from health.compaction.reading.text import Passage, of_text, passages, remembered
+from health.compaction.reading.text import STOPWORDS, Passage, of_text, passages, remembered
 from health.compaction.reading.value_patterns import (
     AFTER_SUBJECT,
     ASIDE,

@@ -9,8 +9,7 @@ import itertools
 from collections.abc import Iterable, Sequence, Set
 from operator import add
 
-from health.compaction.reading.stopwords import STOPWORDS
-from health.compaction.reading.text import of_text, remembered
+from health.compaction.reading.text import STOPWORDS, of_text, remembered
 from health.compaction.reading.value_patterns import (
     CHANGES,
     COMMON,

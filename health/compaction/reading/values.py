@@ -19,11 +19,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from health.compaction.reading.choices import MOST_CHOSEN, is_other_choice, own_values
 from health.compaction.reading.in_place import tell_of_another
 from health.compaction.reading.signs import signs_of
-from health.compaction.reading.stopwords import STOPWORDS
-from health.compaction.reading.text import remembered
+from health.compaction.reading.text import STOPWORDS, remembered
 from health.compaction.reading.two_things import (
     begin_alike,
     counts_something_else,
@@ -31,7 +29,7 @@ from health.compaction.reading.two_things import (
     of_two_speakers,
     tell_of_two,
 )
-from health.compaction.reading.undoing import changes_a_part, undoes
+from health.compaction.reading.undoing import MOST_CHOSEN, changes_a_part, is_other_choice, own_values, undoes
 from health.compaction.reading.value_patterns import (
     ANYBODY,
     CHANGES,

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from health.compaction.choosing.scoring import query_of
 from health.compaction.config import CompressRatios, PayloadLimits
 from health.compaction.laws.invariants import protected_ids
-from health.compaction.reading.code import compress
+from health.compaction.reading.code import Block, blocks, compress, joined
 from health.compaction.reading.code_languages import guess, lexer_of
-from health.compaction.reading.fences import Block, blocks, joined
 from health.compaction.terms.ports import Asking, Kit, unchanged
 from health.compaction.terms.reasons import Why, _
 from health.compaction.terms.registry import Shown, strategy

@@ -14,13 +14,11 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from health.compaction.choosing.pruning import Change, Rejected, decision
-from health.compaction.choosing.summaries import fenced
-from health.compaction.choosing.summary_checks import fault
+from health.compaction.choosing.summaries import fault, fenced
 from health.compaction.laws.cuts import Cut, cuts
 from health.compaction.laws.floor import oversized
 from health.compaction.reading.markers import harmless
-from health.compaction.terms.ports import Asking, Attempt, Kit, Need, Prune, Read, Summarised, unchanged
-from health.compaction.terms.prepared import Prepared
+from health.compaction.terms.ports import Asking, Attempt, Kit, Need, Prepared, Prune, Read, Summarised, unchanged
 from health.compaction.terms.reasons import Reason, Why, _
 from health.compaction.terms.registry import Shown, strategy
 from health.compaction.terms.units import WRITTEN, ContextState, Kind, Role, Unit, highest_priority, synthetic_id, total

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from health.compaction.laws.invariants import protected_ids
+from health.compaction.reading.code import Block, blocks, joined
 from health.compaction.reading.code_languages import guess, lexer_of
-from health.compaction.reading.fences import Block, blocks, joined
 from health.compaction.reading.importance import is_ui_tool
 from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
 from health.compaction.terms.pressure import marks

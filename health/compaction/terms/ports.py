@@ -6,7 +6,8 @@ None (no helper, or the helper failed): then the strategy goes on without it. Cl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+import hashlib
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
@@ -14,7 +15,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from health.compaction.terms.prepared import Prepared
 from health.compaction.terms.reasons import Reason, Why
 from health.compaction.terms.units import ContextState, Unit
 
@@ -179,3 +179,34 @@ class Kit:
 
 Asking = Generator[Need, Any, Attempt]
 Strategy = Callable[[ContextState, Kit], Asking]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """What a pruning agent decided before its decision was needed.
+
+    A model reads a long history for seconds or minutes. Asked while there is still room, nobody waits for it. Of a
+    message that has changed since nothing is taken over; all that follows from a decision is made anew.
+
+    `shown`: a digest of each message that the agent was shown, by its id. `answers`: its JSON
+    texts, in order.
+    """
+
+    shown: Mapping[str, str]
+    answers: tuple[str, ...]
+
+    def holds_for(self, offered: Sequence[Unit]) -> bool:
+        """Is every message that it was shown still there to be decided about, and unchanged?"""
+        now = digests(offered)
+        return bool(self.answers) and all(now.get(one) == digest for one, digest in self.shown.items())
+
+
+def digests(units: Sequence[Unit]) -> dict[str, str]:
+    """A digest of all that a decision about each unit can turn on, by its id: its words, its calls, its priority."""
+    return {unit.id: _digest(unit) for unit in units}
+
+
+def _digest(unit: Unit) -> str:
+    calls = [(call.name, call.arguments) for call in unit.calls]
+    told = repr((unit.role, unit.kind, unit.priority, unit.content, calls))
+    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()

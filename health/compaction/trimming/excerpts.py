@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from health.compaction.reading.chunks import Chunk, chunks
 from health.compaction.reading.digest import GAP
-from health.compaction.reading.sentences import Sentence, Topics
-from health.compaction.reading.stopwords import STOPWORDS
-from health.compaction.reading.text import words
+from health.compaction.reading.sentences import Chunk, Sentence, Topics, chunks
+from health.compaction.reading.text import STOPWORDS, words
 from health.compaction.terms.ports import Kit
 from health.compaction.trimming.clamp import clamped, level
 from health.compaction.trimming.payload_text import LEFT_OUT

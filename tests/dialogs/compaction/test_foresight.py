@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 from django.utils import timezone
 
-from dialogs.compaction.progress import expected, foreseen, rates_of
+from dialogs.compaction.facts import expected, foreseen, rates_of
 from dialogs.compaction.reads.compaction_card import compaction_card
 from dialogs.models import Dialog, Generation
 from dialogs.turns.writes.messages import post_message

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dialogs.compaction import work
-from dialogs.compaction.progress import badge, begins, expected
+from dialogs.compaction.facts import badge, begins, expected
 from dialogs.compaction.work import perform
 from dialogs.compaction.writes import compaction
 from dialogs.models import Dialog, MessageMark

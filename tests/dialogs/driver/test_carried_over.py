@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dialogs.context.carry_over import ENDING, OPENING, handover_for
-from dialogs.context.views.standing_rules import standing_rules
+from dialogs.context.views import standing_rules
 from dialogs.driver.writes.courses import return_to_earlier, set_handover_away, start_course
 from dialogs.models import LLM, Agent, Course, Dialog, Message, Question
 from dialogs.models.agent import WhenFull

@@ -9,7 +9,7 @@ from django.utils.translation import override
 
 from dialogs.agents.writes import add_reminder
 from dialogs.api.writes.api_keys import create_key
-from dialogs.context.views.chart import chart
+from dialogs.context.chart import chart
 from dialogs.models import LLM, Course, Dialog, ToolCall
 from dialogs.models.dialog import Author
 from dialogs.pages.live_view import PageDiff, Rendering, render

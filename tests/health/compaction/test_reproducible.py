@@ -8,7 +8,7 @@ import sys
 _WEIGHED = """
 from random import Random
 from health.compaction.reading.features import Features
-from health.compaction.choosing.matching import Question
+from health.compaction.choosing.worth import Question
 from health.compaction.reading.sentences import sentences
 from health.compaction.terms.units import Role, Unit
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dialogs.agents.writes import add_reminder, move_reminder, remove_reminder
+from dialogs.agents.writes import add_reminder, remove_reminder
 from dialogs.models import Dialog, Reminder
 from dialogs.models.dialog import Author
 from dialogs.pages.reads.page import SHOWN_REMOVED, kept_reminders, removed_reminders
@@ -20,13 +20,6 @@ def note(dialog: Dialog, count: int = 1) -> None:
 
 def numbers(reminders: list[Reminder]) -> list[int]:
     return [reminder.number for reminder in reminders]
-
-
-def test_kept_ones_come_in_their_order(dialog: Dialog) -> None:
-    note(dialog, 3)
-    move_reminder(dialog=dialog, number=3, up=True)
-
-    assert numbers(kept_reminders(dialog.pk)) == [1, 3, 2]
 
 
 def test_removed_ones_come_apart_the_last_removed_first(dialog: Dialog) -> None:

@@ -123,15 +123,6 @@ def test_a_restored_reminder_comes_back_at_the_end_under_its_number(dialog: Dial
     assert kept(dialog) == [2, 3, 1]
 
 
-def test_removing_hides_and_keeps_the_text(dialog: Dialog) -> None:
-    note(dialog, "Precious")
-
-    remove_reminder(dialog=dialog, number=1)
-
-    assert kept(dialog) == []
-    assert dialog.reminders.get(number=1).content == "Precious"
-
-
 # --- Texts ------------------------------------------------------------------------------------
 
 
@@ -155,22 +146,6 @@ def test_a_text_is_kept_as_it_was_meant(dialog: Dialog, typed: str, stored: str)
     assert dialog.reminders.get().content == stored
     assert note(dialog, typed).content == stored
     assert Dialog.objects.get().taskdoc == stored
-
-
-@pytest.mark.parametrize(
-    ("typed", "complaint"),
-    [("", "needs a text"), (" \n\t", "needs a text"), ("x" * (REMINDER_CHARS + 1), "8,000 characters")],
-)
-def test_a_text_that_is_no_reminder_is_refused(dialog: Dialog, typed: str, complaint: str) -> None:
-    note(dialog)
-    before = everything(dialog)
-
-    with pytest.raises(DialogError, match=complaint):
-        note(dialog, typed)
-    with pytest.raises(DialogError, match=complaint):
-        update_reminder(dialog=dialog, number=1, content=typed, author=Author.AGENT)
-
-    assert everything(dialog) == before
 
 
 def test_a_dialog_keeps_fifty_reminders_and_no_more(dialog: Dialog) -> None:
@@ -208,31 +183,9 @@ def test_a_taskdoc_has_a_largest_size(dialog: Dialog) -> None:
 # --- Refusals that both sides understand ---------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [2, 99, 10**30])
-def test_a_reminder_that_is_not_there_is_refused_with_those_that_are(dialog: Dialog, number: int) -> None:
-    three(dialog)
-    remove_reminder(dialog=dialog, number=2)
-    said = rf"no reminder {number}\. There are: 1, 3\."
-
-    with pytest.raises(DialogError, match=said):
-        update_reminder(dialog=dialog, number=number, content="New", author=Author.AGENT)
-    with pytest.raises(DialogError, match=said):
-        remove_reminder(dialog=dialog, number=number)
-    with pytest.raises(DialogError, match=said):
-        move_reminder(dialog=dialog, number=number, up=True)
-
-
 def test_without_any_reminder_the_refusal_says_none(dialog: Dialog) -> None:
     with pytest.raises(DialogError, match="There are: none"):
         remove_reminder(dialog=dialog, number=1)
-
-
-@pytest.mark.parametrize("number", [1, 99])
-def test_only_what_was_removed_can_be_restored(dialog: Dialog, number: int) -> None:
-    note(dialog)
-
-    with pytest.raises(DialogError, match=f"no removed reminder {number}"):
-        restore_reminder(dialog=dialog, number=number)
 
 
 @EVERY_WRITE

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from dialogs.context.views.chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Chart, chart, short
+from dialogs.context.chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Chart, chart, short
 from health.selectors import Point
 
 

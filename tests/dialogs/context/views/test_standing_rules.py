@@ -10,7 +10,7 @@ from dialogs.compaction.work import perform
 from dialogs.compaction.writes.manual_compaction import request
 from dialogs.context.border import chat_request
 from dialogs.context.estimate import next_context
-from dialogs.context.views.standing_rules import standing_rules
+from dialogs.context.views import standing_rules
 from dialogs.driver.writes.courses import start_course
 from dialogs.models import Dialog
 from dialogs.transcript.writes.standing_rules import MOST_RULES, lay_down

@@ -13,7 +13,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from dialogs.learning.reads.insights.series import Point, Series
+from dialogs.learning.reads.series import Point, Series
 from dialogs.learning.views.insights import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, picture
 from dialogs.models import LLM, Agent, Dialog, Generation
 from dialogs.turns.reads.events import llms_to_choose

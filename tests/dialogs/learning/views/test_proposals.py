@@ -8,11 +8,11 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from dialogs.learning.writes.proposals import make_proposals
+from dialogs.learning.writes import make_proposals
 from dialogs.models import Agent
 from health.compaction.config import ContextConfig
-from health.models import Proposal
-from tests.dialogs.learning.writes.test_proposals import RECENT_FIRST, chain, limit, trouble  # noqa: F401  # fixtures
+from health.models import Proposal, SettingsChange
+from tests.dialogs.learning.test_proposals import RECENT_FIRST, chain, limit, trouble  # noqa: F401  # fixtures
 from tests.dialogs.pages.views.pages import Page, page
 
 URL = "/proposals/"
@@ -75,6 +75,8 @@ def test_an_order_is_shown_with_its_bounds(as_sam: Client, chain: Proposal) -> N
 def test_looking_now_makes_the_proposals(as_sam: Client, trouble: Agent) -> None:  # noqa: F811
     assert "1 new proposal." in press(as_sam, "look/")
     assert "nothing new to propose" in press(as_sam, "look/")
+    assert Agent.objects.get().context_limit == 3500
+    assert not SettingsChange.objects.exists()
 
 
 def test_a_proposal_is_changed_accepted_and_undone(as_sam: Client, limit: Proposal) -> None:  # noqa: F811
@@ -83,6 +85,8 @@ def test_a_proposal_is_changed_accepted_and_undone(as_sam: Client, limit: Propos
 
     assert "in force again" in press(as_sam, f"{limit.pk}/", do="undo")
     assert Agent.objects.get().context_limit == 3500
+    assert Proposal.objects.get().status == "undone"
+    assert SettingsChange.objects.count() == 2
 
 
 def test_a_proposal_is_dismissed(as_sam: Client, limit: Proposal) -> None:  # noqa: F811

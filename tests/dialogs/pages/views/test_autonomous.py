@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from dialogs.context.views.chart import chart
+from dialogs.context.chart import chart
 from dialogs.models import AutonomousRun, Dialog, Question, ToolCall
 from dialogs.pages.live_view import render
 from dialogs.pages.reads.page import dialog_parts

@@ -11,7 +11,7 @@ from django.template.loader import render_to_string
 from django.test import Client
 
 from dialogs.compaction.writes.view_changes import redo, undo
-from dialogs.context.views.chart import chart
+from dialogs.context.chart import chart
 from dialogs.driver.writes.courses import start_course
 from dialogs.models import LLM, Dialog
 from dialogs.pages.writes import change_llm

@@ -121,19 +121,24 @@ def test_what_the_agent_changed_meanwhile_is_not_overwritten(
     [
         ("reminders", " ", "needs a text"),
         ("reminders", "x" * 8_001, "8,000 characters"),
+        ("reminders/1/edit", " ", "needs a text"),
         ("reminders/1/edit", "x" * 8_001, "8,000 characters"),
         ("taskdoc", "x" * 100_001, "100,000 characters"),
         ("reminders/2/edit", "Mine", "There are: 1, 3."),
         ("reminders/99/remove", "", "There are: 1, 3."),
         ("reminders/1/restore", "", "no removed reminder 1"),
+        ("reminders/99/restore", "", "no removed reminder 99"),
         (f"reminders/{10**17}/move", "", "There are: 1, 3."),
     ],
 )
 def test_a_refusal_says_why(as_alice: Client, dialog: Dialog, action: str, content: str, complaint: str) -> None:
+    before = everything(dialog)
+
     response = as_alice.post(url(dialog, action), {"content": content, "version": "1"}, headers=HTMX)
 
     assert response.status_code == 422
     assert complaint in response.content.decode()
+    assert everything(dialog) == before
 
 
 # --- What it shows ----------------------------------------------------------------------------

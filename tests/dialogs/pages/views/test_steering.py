@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from dialogs.models import LLM, AutonomousRun, Dialog, Provider, Question, ToolCall
 from dialogs.turns.writes.autonomous import start_run
@@ -233,8 +235,11 @@ def test_what_was_typed_stays_text(as_alice: Client, dialog: Dialog) -> None:
 @BOTH
 def test_a_person_ends_the_run(as_alice: Client, dialog: Dialog, headers: dict[str, str]) -> None:
     start_run(dialog=dialog, goal="Tidy the archive", max_generations=300)
+    Dialog.objects.update(answer_due=True, lease_until=timezone.now() + timedelta(seconds=30))
 
     response = as_alice.post(url(dialog, "run/end"), headers=headers)
 
+    run = AutonomousRun.objects.get()
     assert response.status_code == (204 if headers else 302)
-    assert AutonomousRun.objects.get().ended_by == "person"
+    assert (run.ended_by, run.ended_at is None) == ("person", False)
+    assert Dialog.objects.get().stop_requested

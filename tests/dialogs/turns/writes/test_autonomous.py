@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 from django.db import IntegrityError
 from django.utils import timezone
@@ -115,21 +113,6 @@ def test_a_dialog_in_the_trash_keeps_still(dialog: Dialog) -> None:
 
     with pytest.raises(DialogError, match="trash"):
         a_run(dialog)
-
-
-def test_a_person_ends_the_run_and_the_answer_under_way(dialog: Dialog) -> None:
-    run = a_run(dialog)
-    post_message(dialog=dialog, content="Go")
-    held = timezone.now() + timedelta(seconds=30)
-    Dialog.objects.update(answer_due=True, lease_until=held)
-
-    end_run(dialog=dialog)
-
-    dialog.refresh_from_db()
-    run.refresh_from_db()
-    assert run.ended_by == "person"
-    assert run.ended_at is not None
-    assert dialog.stop_requested
 
 
 def test_ending_where_nothing_runs_does_nothing(dialog: Dialog) -> None:

@@ -7,7 +7,6 @@ from django.utils import timezone
 
 from dialogs.common.errors import DialogBusy, InvalidMessage
 from dialogs.models import Dialog, Message, QueuedMessage
-from dialogs.turns.writes import lease
 from dialogs.turns.writes.messages import (
     choose_branch,
     edit_message,
@@ -24,22 +23,6 @@ def posted(dialog: Dialog, content: str = "Hello") -> Message:
     message = post_message(dialog=dialog, content=content)
     assert isinstance(message, Message)
     return message
-
-
-def test_a_posted_message_is_stored_and_wants_an_answer(dialog: Dialog) -> None:
-    message = posted(dialog, "Hello")
-
-    dialog.refresh_from_db()
-    assert (message.content, message.role, message.origin, message.seq, message.turn) == (
-        "Hello",
-        "user",
-        "typed",
-        1,
-        1,
-    )
-    assert dialog.current_leaf == message
-    assert dialog.answer_due
-    assert dialog.is_busy
 
 
 @pytest.mark.parametrize("busy", [False, True])
@@ -104,21 +87,6 @@ def test_a_name_given_by_a_person_is_kept(dialog: Dialog) -> None:
 )
 def test_a_title_is_the_first_line_cut_at_a_word(text: str, title: str) -> None:
     assert title_from(text) == title
-
-
-@pytest.mark.parametrize("content", ["", "   ", "\n\t\n"])
-def test_an_empty_message_is_refused(dialog: Dialog, content: str) -> None:
-    with pytest.raises(InvalidMessage, match="empty"):
-        post_message(dialog=dialog, content=content)
-
-    assert not dialog.messages.exists()
-
-
-def test_a_message_over_the_limit_is_refused_with_the_limit(dialog: Dialog, settings: object) -> None:
-    settings.DOMINDS_MAX_MESSAGE_CHARS = 1000  # type: ignore[attr-defined]
-
-    with pytest.raises(InvalidMessage, match="1,000"):
-        post_message(dialog=dialog, content="x" * 1001)
 
 
 @pytest.mark.parametrize(
@@ -190,17 +158,6 @@ def test_only_the_last_user_message_can_be_edited(dialog: Dialog) -> None:
         edit_message(dialog=dialog, message=first, content="Three")
 
 
-def test_a_retry_goes_back_to_the_last_user_message(dialog: Dialog) -> None:
-    question = posted(dialog)
-    answer = an_answer(dialog)
-
-    retry(dialog=dialog)
-
-    dialog.refresh_from_db()
-    assert (dialog.current_leaf, dialog.answer_due) == (question, True)
-    assert Message.objects.filter(pk=answer.pk).exists()
-
-
 def test_a_retry_in_an_empty_dialog_is_refused(dialog: Dialog) -> None:
     with pytest.raises(InvalidMessage, match="no message"):
         retry(dialog=dialog)
@@ -217,28 +174,6 @@ def test_a_running_turn_refuses_edits_retries_and_branches(dialog: Dialog) -> No
         choose_branch(dialog=dialog, message=message)
 
 
-def test_choosing_a_branch_shows_what_followed_it(dialog: Dialog) -> None:
-    old = posted(dialog, "Cats")
-    old_answer = an_answer(dialog, "Cats purr.")
-    edit_message(dialog=dialog, message=old, content="Dogs")
-    an_answer(dialog, "Dogs bark.")
-
-    choose_branch(dialog=dialog, message=old)
-
-    dialog.refresh_from_db()
-    assert dialog.current_leaf == old_answer
-
-
-def test_stop_is_a_flag_for_the_running_turn(dialog: Dialog) -> None:
-    posted(dialog)
-    lease.claim(dialog.pk)
-
-    request_stop(dialog=dialog)
-
-    dialog.refresh_from_db()
-    assert dialog.stop_requested
-
-
 def test_stop_ends_a_turn_that_no_worker_has_taken(dialog: Dialog) -> None:
     posted(dialog)
 
@@ -253,15 +188,6 @@ def test_stop_without_a_turn_does_nothing(dialog: Dialog) -> None:
 
     dialog.refresh_from_db()
     assert not dialog.stop_requested
-
-
-def test_every_change_raises_the_version(dialog: Dialog) -> None:
-    before = dialog.version
-
-    posted(dialog)
-
-    dialog.refresh_from_db()
-    assert dialog.version > before
 
 
 def test_sequence_numbers_rise_across_branches(dialog: Dialog) -> None:

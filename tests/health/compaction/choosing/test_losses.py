@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from health.compaction.choosing.losses import MOST_LOSSES, LossView, losses
+from health.compaction.accounts import MOST_LOSSES, LossView, losses
 from health.compaction.terms.outcome import Loss
 from health.compaction.terms.units import Role, Unit
 from tests.health.compaction.builders import a_round, a_unit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from health.compaction.choosing.matching import Question, fused, stem
+from health.compaction.choosing.worth import Question, fused, stem
 from health.compaction.reading.features import Features
 
 TEXTS = ["the flat on Tanner Row", "we booked a table", "rain again today", "table tennis on Sunday"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from health.compaction.reading.chunks import LONG, blocks, chunks
+from health.compaction.reading.sentences import LONG, blocks, chunks
 
 
 @pytest.mark.parametrize("cut", [chunks, blocks])

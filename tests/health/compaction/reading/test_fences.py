@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from health.compaction.reading.fences import blocks, joined
+from health.compaction.reading.code import blocks, joined
 
 
 def labels(text: str) -> list[str | None]:

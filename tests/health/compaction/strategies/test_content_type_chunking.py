@@ -155,12 +155,6 @@ def test_a_diff_keeps_its_changes() -> None:
     assert left(chunked(said(f"```diff\n{diff}\n```"))).endswith("\n-old\n+new\n```")
 
 
-@pytest.mark.parametrize("content", [PROSE, f"```python\n{CODE}```", LOG])
-@pytest.mark.parametrize("mark", [{"priority": Priority.P1}, {"pinned": True}])
-def test_what_is_protected_stays_byte_for_byte(content: str, mark: dict[str, Any]) -> None:
-    assert not chunked(said(content, **mark)).changed
-
-
 def test_code_of_the_first_priority_is_compressed_less_than_other_code() -> None:
     code = f"```python\n{CODE}```\n"
     important = said(code, Kind.CODE, priority=Priority.P1)
@@ -169,21 +163,6 @@ def test_code_of_the_first_priority_is_compressed_less_than_other_code() -> None
     attempt = chunked(important, other)
 
     assert share(left(attempt), code) > share(left(attempt, "other"), code)
-
-
-def test_the_first_request_and_the_last_message_stay() -> None:
-    state = a_state(a_unit(PROSE), a_unit(PROSE, role=Role.ASSISTANT), a_unit(PROSE))
-
-    after = play(content_type_chunking, state).state.units
-
-    assert (after[0].content, after[2].content) == (PROSE, PROSE)
-    assert after[1].content != PROSE
-
-
-def test_the_open_round_is_not_touched() -> None:
-    state = a_state(a_unit("begin"), *a_round("look", LOG))
-
-    assert not play(content_type_chunking, state).changed
 
 
 def test_a_short_message_stays() -> None:
@@ -206,16 +185,6 @@ def test_the_counter_of_the_whole_goes_down() -> None:
 
     assert attempt.changed
     assert attempt.state.estimated_tokens < KIT.tokens(PROSE) * 0.5 + KIT.tokens(LOG) * 0.4 + 10
-
-
-def test_calls_and_results_still_belong_together() -> None:
-    units = a_round("look", PROSE, LOG, id="r")
-
-    after = chunked(*units).state.units[1:-1]
-
-    assert [(u.id, u.round_id, u.answers, u.calls) for u in after] == [
-        (u.id, u.round_id, u.answers, u.calls) for u in units
-    ]
 
 
 def test_every_shortened_message_was_read_in_full() -> None:
@@ -259,10 +228,6 @@ def test_chinese_is_shortened_too() -> None:
 @pytest.mark.parametrize("content", ["", " \n ", "```", "```\n```", "{", "[" * 5000, "\x00" * 100])
 def test_odd_content_does_no_harm(content: str) -> None:
     assert left(chunked(said(content), a_unit(PROSE, id="p", role=Role.ASSISTANT))) == content
-
-
-def test_an_empty_context_is_left_alone() -> None:
-    assert not play(content_type_chunking, a_state()).changed
 
 
 @pytest.mark.long

@@ -16,8 +16,6 @@ from tests.health.compaction.builders import (
     a_state,
     a_talk,
     a_unit,
-    broken_laws,
-    ids,
     like_marked,
     p1,
     pinned,
@@ -246,42 +244,6 @@ def test_with_the_seeds_chain_it_comes_under_the_limit() -> None:
     state = the_seeds(*a_mixture(), limit=300)
 
     assert play(hybrid, state, like_marked).state.fits
-
-
-def test_what_is_protected_survives_all_passes() -> None:
-    state = the_seeds(*a_mixture(), limit=50)
-
-    assert {"s", "t0", "t5", "t6", "t10"} <= set(ids(play(hybrid, state, like_marked).state))
-
-
-@pytest.mark.parametrize("limit", [10, 150, 300, 500])
-def test_the_laws_hold_after_all_passes(limit: int) -> None:
-    state = the_seeds(*a_mixture(), limit=limit)
-
-    assert broken_laws(state, play(hybrid, state, like_marked)) == []
-
-
-def test_chinese_goes_through_all_passes() -> None:
-    units = [
-        a_unit(f"我们决定{i}号码头保留{i}盏灯。" * 6, role=Role.ASSISTANT if i % 2 else Role.USER) for i in range(16)
-    ]
-    state = the_seeds(*units, limit=400)
-
-    attempt = play(hybrid, state)
-
-    assert attempt.changed
-    assert broken_laws(state, attempt) == []
-
-
-@pytest.mark.parametrize("length", [0, 1])
-def test_a_history_of_none_or_one_stays_as_it_is(length: int) -> None:
-    assert not play(hybrid, a_state(*a_talk(length), limit=1)).changed
-
-
-def test_where_all_is_protected_nothing_changes() -> None:
-    state = a_state(*map(p1, a_talk(12)), limit=10)
-
-    assert play(hybrid, state, like_marked).state == state
 
 
 def test_a_plan_reference_survives_in_full_or_not_at_all() -> None:

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from health.compaction.strategies.prune_with_agent import offered_to, prune_with_agent, questions
-from health.compaction.terms.ports import Answer, Attempt, Need, Prune
-from health.compaction.terms.prepared import Prepared, digests
+from health.compaction.terms.ports import Answer, Attempt, Need, Prepared, Prune, digests
 from health.compaction.terms.units import ContextState, Kind, Role, Unit
 from tests.health.compaction.builders import (
     KIT,

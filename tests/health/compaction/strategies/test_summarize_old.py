@@ -19,7 +19,6 @@ from tests.health.compaction.builders import (
     a_round,
     a_state,
     a_unit,
-    broken_laws,
     ids,
     like_marked,
     p1,
@@ -190,22 +189,6 @@ def test_the_summary_stands_before_what_is_protected_after_its_last_source() -> 
 
     assert after.units[1].kind is Kind.SUMMARY
     assert ids(after)[2] == "s5"
-
-
-def test_the_system_prompt_and_the_first_request_stay_in_front() -> None:
-    state = a_state(a_unit("be kind", role=Role.SYSTEM, id="sys"), *a_story(10))
-
-    after = play(summarize_old, state, like_marked).state
-
-    assert ids(after)[:2] == ["sys", "s0"]
-
-
-def test_where_all_old_units_are_protected_nothing_changes() -> None:
-    units = a_story(10)
-
-    attempt = play(summarize_old, a_state(*map(p1, units[:6]), *units[6:]), like_marked)
-
-    assert (attempt.changed, attempt.note) == (False, "nothing old to summarise")
 
 
 def test_the_split_moves_back_so_that_no_round_is_cut() -> None:
@@ -393,19 +376,3 @@ def test_a_model_that_does_not_answer_costs_nothing_but_its_turn() -> None:
     assert any(isinstance(need, Summarise) for need in listening.needs)
     assert summaries_in(attempt.state)
     assert "no model answered" in attempt.note
-
-
-def test_without_an_embedder_a_summary_comes_too() -> None:
-    attempt = play(summarize_old, a_state(*a_story(10)))
-
-    assert attempt.changed
-    assert broken_laws(a_state(*a_story(10)), attempt) == []
-
-
-@pytest.mark.parametrize("answer", [like_marked, nonsense])
-def test_the_laws_hold_whatever_the_summary_is_worth(answer: Callable[[Need], Answer]) -> None:
-    story = a_story(12)
-    units = in_order(*story[:4], *a_round(a_sentence(1), a_sentence(2) * 5), p1(story[4]), *story[5:])
-    state = a_state(*units, limit=500)
-
-    assert broken_laws(state, play(summarize_old, state, answer)) == []

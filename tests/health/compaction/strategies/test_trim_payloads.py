@@ -13,7 +13,7 @@ from health.compaction.laws.invariants import broken
 from health.compaction.shortening import make_room
 from health.compaction.strategies.trim_payloads import trim_payloads
 from health.compaction.terms.ports import Attempt
-from health.compaction.terms.units import Call, Kind, Priority, Role, Unit
+from health.compaction.terms.units import Call, Kind, Role, Unit
 from tests.health.compaction.builders import a_round, a_state, a_unit, broken_laws, ids, play
 
 ORDERS = json.dumps([{"id": f"ORD-{i:04}", "status": "shipped", "weight": i} for i in range(100)])
@@ -115,11 +115,6 @@ def test_where_bulk_begins_is_set_in_one_place() -> None:
     assert not trimmed(*a_round("look", ORDERS, id="r"), bulky_tokens=10_000).changed
 
 
-@pytest.mark.parametrize("mark", [{"priority": Priority.P1}, {"pinned": True}])
-def test_a_protected_result_is_not_touched(mark: dict[str, Any]) -> None:
-    assert result(trimmed(*a_round("look", ORDERS, id="r", **mark))) == ORDERS
-
-
 def test_a_result_of_the_open_round_that_fits_is_not_touched() -> None:
     state = a_state(a_unit("begin"), *a_round("look", ORDERS, id="r"), limit=1000)
 
@@ -161,12 +156,6 @@ def test_what_is_still_too_much_is_trimmed_further_and_stays_json() -> None:
 def test_a_pinned_result_of_the_open_round_is_never_trimmed() -> None:
     asked, answered = a_round("look", ORDERS, id="r")
     state = a_state(a_unit("begin"), asked, replace(answered, pinned=True), limit=400)
-
-    assert not play(trim_payloads, state).changed
-
-
-def test_the_last_message_is_not_touched() -> None:
-    state = a_state(a_unit("begin"), a_unit(f"```json\n{ORDERS}\n```"))
 
     assert not play(trim_payloads, state).changed
 
@@ -213,16 +202,6 @@ def test_words_are_not_touched() -> None:
     assert not trimmed(said(prose)).changed
 
 
-def test_calls_and_results_still_belong_together() -> None:
-    units = a_round("look", ORDERS, LOG, "small", id="r")
-
-    after = trimmed(*units).state.units[1:-1]
-
-    assert [(u.id, u.round_id, u.answers, u.calls) for u in after] == [
-        (u.id, u.round_id, u.answers, u.calls) for u in units
-    ]
-
-
 def test_every_trimmed_message_was_read_in_full() -> None:
     attempt = trimmed(*a_round("look", ORDERS, "small", id="r"))
 
@@ -235,20 +214,10 @@ def test_nothing_is_dropped() -> None:
     assert ids(trimmed(*units).state) == ["first", *ids(units), "last"]
 
 
-def test_a_second_run_changes_nothing() -> None:
-    once = trimmed(*a_round("look", ORDERS, LOG, DIFF, id="r"))
-
-    assert not play(trim_payloads, once.state).changed
-
-
 def test_broken_json_is_left_alone() -> None:
     broken = ORDERS[:-1] + ',{"a" "b"}]'
 
     assert not trimmed(*a_round("look", broken, id="r")).changed
-
-
-def test_an_empty_context_is_left_alone() -> None:
-    assert not play(trim_payloads, a_state()).changed
 
 
 @pytest.mark.parametrize("share", [0.5, 0.8])

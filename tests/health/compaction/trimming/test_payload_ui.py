@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from health.compaction.config import PayloadLimits, SlidingWindow
-from health.compaction.trimming.payload_ui import compress_ui
-from health.compaction.trimming.payloads import HISTORY_CONFIG, trim
+from health.compaction.trimming.payloads import HISTORY_CONFIG, compress_ui, trim
 
 
 def compressed(value: Any, *, tool: str = "elementsJson", limits: PayloadLimits | None = None) -> Any:

@@ -8,9 +8,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from dialogs.learning.reads.insights import figures as module
-from dialogs.learning.reads.insights.figures import MOST_PAIRS, Figures, Took, rows, sample, table
-from dialogs.learning.reads.insights.series import Scope
+from dialogs.learning.reads import figures as module
+from dialogs.learning.reads.figures import MOST_PAIRS, Figures, Took, rows, sample, table
+from dialogs.learning.reads.series import Scope
 from dialogs.models import Agent, Dialog
 from health.models import ContextEvent, LlmCalibration
 from tests.dialogs.compacting_builders import guard

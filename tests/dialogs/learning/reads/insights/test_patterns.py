@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from django.contrib.auth.models import User
 
-from dialogs.learning.reads.insights.series import patterns
+from dialogs.learning.reads.series import patterns
 from dialogs.models import Dialog
 from health.models import Proposal
 from tests.dialogs.learning.reads.insights.conftest import Maker

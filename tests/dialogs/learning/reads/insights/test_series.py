@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 import pytest
 from django.contrib.auth.models import User
 
-from dialogs.learning.reads.insights import series as module
-from dialogs.learning.reads.insights.series import Scope, Series, series
+from dialogs.learning.reads import series as module
+from dialogs.learning.reads.series import Scope, Series, series
 from dialogs.models import Dialog
 from health.models import HealthReading
 from tests.dialogs.compacting_builders import guard

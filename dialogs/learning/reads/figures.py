@@ -17,7 +17,7 @@ from typing import Any
 
 from django.db.models import Count, F, Max, Q, Sum
 
-from dialogs.learning.reads.insights.series import Scope
+from dialogs.learning.reads.series import Scope
 from dialogs.llms.guard import may_be_guarded
 from dialogs.models import LLM, Agent, Dialog
 from health.compaction.strategies import REGISTRY

@@ -1,17 +1,25 @@
-"""A person's API keys: the list, a new one whose secret is shown once, changes, and the way to revoke one."""
+"""A person's API keys: the list, a new one whose secret is shown once, changes, and the way to revoke one; and the
+state of a dialog's context as JSON, for its owner's programs.
+"""
 
 from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Callable
+from dataclasses import asdict
 from datetime import date, datetime, timedelta
+from functools import wraps
 from itertools import islice
 from typing import Any, ClassVar
+from uuid import UUID
 
 from django import forms
 from django.conf import settings
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.views import redirect_to_login
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -19,12 +27,18 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_GET, require_http_methods, require_safe
 
+from dialogs.api.auth import authenticate, require_read, secret_in
+from dialogs.api.errors import ApiError
 from dialogs.api.reads.api_keys import keys_of, offered_agents, offered_llms, offered_models
 from dialogs.api.writes.api_keys import InvalidApiKey, change_key, create_key, revoke_key
+from dialogs.compaction.reads.context_state import context_state
+from dialogs.context.reads.task_snapshot import context_stats, present_messages, snapshot_for_programs
 from dialogs.models import ApiKey
-from dialogs.transcript.views import person_of
+from dialogs.transcript.views import dialog_or_404, person_of
+from health.compaction.snapshot import TaskSnapshot
+from health.compaction.snapshot import as_json as snapshot_as_json
 
 
 @never_cache
@@ -252,3 +266,55 @@ def _choices(key: ApiKey) -> list[tuple[str, list[tuple[str, str]]]]:
     gone = [(model, model) for model in key.allowed_models if model not in offered]
     groups = [(_("Agents"), agents), (_("LLMs"), llms), (_("Not here any more"), gone)]
     return [group for group in groups if group[1]]
+
+
+View = Callable[[HttpRequest, UUID], HttpResponseBase]
+
+
+def for_programs(view: View) -> View:
+    """Read by a dialog's owner who is signed in, or with one of their API keys."""
+
+    @wraps(view)
+    def answered(request: HttpRequest, dialog_id: UUID) -> HttpResponseBase:
+        if secret := secret_in({name.lower(): value for name, value in request.headers.items()}):
+            try:
+                key = authenticate(secret)
+                require_read(key)
+                request.user = key.owner
+            except ApiError as error:
+                return JsonResponse(error.as_json(), status=error.status, headers=error.headers)
+        elif not request.user.is_authenticated:
+            return redirect_to_login(request.get_full_path())
+        return view(request, dialog_id)
+
+    return login_not_required(never_cache(require_GET(answered)))
+
+
+@for_programs
+def as_json(request: HttpRequest, dialog_id: UUID) -> JsonResponse:
+    return JsonResponse(asdict(context_state(dialog_or_404(request, dialog_id))))
+
+
+@for_programs
+def stats(request: HttpRequest, dialog_id: UUID) -> JsonResponse:
+    """The number of tokens is an estimate."""
+    found = context_stats(dialog_or_404(request, dialog_id))
+    return JsonResponse(
+        {
+            "messageCount": found.message_count,
+            "estimatedTokens": found.estimated_tokens,
+            "hasSnapshot": found.has_snapshot,
+        }
+    )
+
+
+@for_programs
+def snapshot(request: HttpRequest, dialog_id: UUID) -> JsonResponse:
+    """An empty one where no task has begun: `hasSnapshot` of the statistics tells them apart."""
+    return JsonResponse(snapshot_as_json(snapshot_for_programs(dialog_or_404(request, dialog_id)) or TaskSnapshot()))
+
+
+@for_programs
+def present(request: HttpRequest, dialog_id: UUID) -> JsonResponse:
+    """What the model would be sent now, message by message: its size (≈), and how important its kind makes it."""
+    return JsonResponse({"messages": [asdict(one) for one in present_messages(dialog_or_404(request, dialog_id))]})

@@ -14,7 +14,7 @@ from django.utils import timezone
 from dialogs.common.errors import DialogError
 from dialogs.compaction.settings.what_if import what_if
 from dialogs.compaction.writes.context_settings import save_settings
-from dialogs.learning.writes.proposals import InvalidProposal, ProposalOutdated, accept, dismiss, make_proposals, undo
+from dialogs.learning.writes import InvalidProposal, ProposalOutdated, accept, dismiss, make_proposals, undo
 from dialogs.models import LLM, Agent, Dialog
 from health.compaction.config import ContextConfig
 from health.configured import context_config, context_settings
@@ -67,17 +67,6 @@ def test_a_limit_that_is_often_exceeded_is_proposed_higher_with_what_that_would_
     assert then <= now / 2
 
 
-def test_nothing_changes_by_itself(limit: Proposal) -> None:
-    limit.agent.refresh_from_db()
-
-    assert limit.agent.context_limit == 3500
-    assert not SettingsChange.objects.exists()
-
-
-def test_looking_again_makes_no_second_one(limit: Proposal) -> None:
-    assert make_proposals() == []
-
-
 def test_few_events_are_no_pattern(dialog: Dialog) -> None:
     guard(dialog)
     a_history(dialog, pairs=12, sentences=60)
@@ -115,28 +104,12 @@ def test_accepting_puts_it_into_force_and_into_the_trail(limit: Proposal, sam: U
     )  # fmt: skip
 
 
-def test_it_can_be_changed_before_it_is_accepted(limit: Proposal, sam: User) -> None:
-    accept(proposal_id=limit.pk, by=sam, change={"limit": 6200})
-
-    assert Agent.objects.get().context_limit == 6200
-
-
 @pytest.mark.parametrize("change", [{"limit": 3499}, {"limit": 90_001}, {"warning_threshold": 0.9}, {"limit": "6200"}])
 def test_what_is_out_of_bounds_or_no_limit_is_refused(limit: Proposal, sam: User, change: dict[str, Any]) -> None:
     with pytest.raises(InvalidProposal):
         accept(proposal_id=limit.pk, by=sam, change=change)
 
     assert Agent.objects.get().context_limit == 3500
-
-
-def test_undoing_restores_what_was(limit: Proposal, sam: User) -> None:
-    accept(proposal_id=limit.pk, by=sam)
-
-    undo(proposal_id=limit.pk, by=sam)
-
-    assert Agent.objects.get().context_limit == 3500
-    assert Proposal.objects.get().status == "undone"
-    assert SettingsChange.objects.count() == 2
 
 
 def test_an_agent_without_a_limit_of_its_own_is_again_without_one(limit: Proposal, sam: User) -> None:
