@@ -153,8 +153,8 @@ def _phase(run: CompactionRun, details: Details) -> str:
 
 def _now(run: CompactionRun) -> int | None:
     """Estimated tokens that the model sees, as far as is known."""
-    if run.status == Status.UNDONE:
-        return run.estimated_before
+    if run.status == Status.UNDONE:  # what it saw before, and all that was said since
+        return max(run.estimated_before or 0, run.tokens_now or 0) or None
     return run.tokens_now if run.is_open or run.estimated_after is None else run.estimated_after
 
 
@@ -261,11 +261,13 @@ class StepLine:
 
 @dataclass(frozen=True, kw_only=True)
 class Details:
-    """`losses` are the facts that only the archive still has, the first of `lost`; `preview` is empty without one.
+    """`losses` are the facts that only the archive still has, the first of `lost`; `preview` is empty without one. Of a
+    run that was undone nothing `holds`: what it left out is seen again.
 
     `freed` are tokens, 0 where nothing is known of it, or nothing holds.
     """
 
+    holds: bool
     steps: tuple[StepLine, ...]
     freed: int
     discarded: int
@@ -295,6 +297,7 @@ def details_of(run: CompactionRun) -> Details:
     read = Counter(row["extent"] for row in run.coverage)
     lost = [loss["text"] for loss in run.losses if not loss["kept"]]
     return Details(
+        holds=run.status != Status.UNDONE,
         steps=tuple(_steps(run)),
         freed=_freed(run),
         discarded=len(run.removed),

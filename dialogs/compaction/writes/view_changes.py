@@ -11,10 +11,12 @@ from django.utils.translation import gettext as _
 
 from dialogs.common.broadcast import compaction_on_commit
 from dialogs.common.errors import DialogBusy, DialogError
+from dialogs.context.estimate import present_tokens
 from dialogs.models import Course, Dialog, Message, MessageMark, ViewChange
 from dialogs.transcript.model_view import Lineage, holding, lineage_of, load
 from dialogs.transcript.reads.path import course_branch, is_behind
 from dialogs.transcript.writes.dialog_row import lock, save
+from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes.remediation import lift
 from health.models import CompactionRun, PreparedPruning
 
@@ -84,6 +86,8 @@ def undo(*, dialog: Dialog, run_id: int, by: User) -> None:
     course.guard_held = True
     _let_go(run, lineage.said)
     course.save(update_fields=["head_run", "guard_held"])
+    run.tokens_now = present_tokens(dialog_to_drive(row.pk)) + run.reserve_tokens
+    run.save(update_fields=["tokens_now"])
     _record(row, lineage_of(course, lineage.said), run, before=run_id, why=ViewChange.Why.UNDONE, by=by)
 
 

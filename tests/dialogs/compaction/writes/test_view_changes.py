@@ -10,11 +10,12 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from dialogs.common.errors import DialogBusy, DialogError
+from dialogs.compaction.reads.compaction_card import compaction_card
 from dialogs.compaction.work import perform
 from dialogs.compaction.writes.manual_compaction import request
 from dialogs.compaction.writes.view_changes import apply_draft, redo, undo
 from dialogs.context.border import chat_request
-from dialogs.context.estimate import offered_tools, present_context
+from dialogs.context.estimate import offered_tools, present_context, present_tokens
 from dialogs.models import Course, Dialog, Message, ViewChange
 from dialogs.providers.base import ChatRequest
 from dialogs.turns.reads.turns import dialog_to_drive
@@ -110,6 +111,22 @@ def test_redo_lets_the_same_view_hold_again(alice: User, dialog: Dialog) -> None
     assert status_of(run) == Status.APPLIED
     assert next_request(dialog) == small
     assert list(ViewChange.objects.values_list("why", flat=True)) == ["applied", "undone", "redone"]
+
+
+def test_an_undone_runs_card_shows_what_the_model_sees_now(alice: User, dialog: Dialog) -> None:
+    run = compacted(dialog, alice)
+    dialog.refresh_from_db()
+    post_message(dialog=dialog, content=long_text(2000))
+    an_answer(dialog, "Now it rains.")
+
+    undo(dialog=dialog, run_id=run.pk, by=alice)
+
+    card = compaction_card(dialog_to_drive(dialog.pk))
+    assert card is not None
+    seen = present_tokens(dialog_to_drive(dialog.pk)) + run.reserve_tokens
+    assert seen > (run.estimated_before or 0)
+    assert card.progress == min(100, int(seen / run.limit_tokens * 100 + 0.5))
+    assert not card.details.holds
 
 
 def test_only_the_newest_compaction_can_be_undone(alice: User, dialog: Dialog) -> None:
