@@ -58,13 +58,10 @@ TESTS: dict[str, tuple[str, ...]] = {
         f"{STRATEGIES}/test_discard_low_rel.py",
         f"{STRATEGIES}/test_prioritize_recent.py",
     ),
-    **dict.fromkeys(
-        ("health/compaction/choosing/summaries.py", "health/compaction/choosing/summary_checks.py"),
-        (
-            f"{CHOOSING}/test_summaries.py",
-            f"{STRATEGIES}/test_prune_with_agent.py",
-            f"{STRATEGIES}/test_summarize_old.py",
-        ),
+    "health/compaction/choosing/summaries.py": (
+        f"{CHOOSING}/test_summaries.py",
+        f"{STRATEGIES}/test_prune_with_agent.py",
+        f"{STRATEGIES}/test_summarize_old.py",
     ),
     "health/compaction/choosing/sources.py": (
         f"{CHOOSING}/test_sources.py",

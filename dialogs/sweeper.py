@@ -144,7 +144,7 @@ def keep_beat() -> bool:
 def look() -> None:
     """The critic looks, and the log of rewards loses what is too old."""
     # What few moments need is loaded in them: turns are answered sooner after a start.
-    from dialogs.learning.writes.proposals import make_proposals
+    from dialogs.learning.writes import make_proposals
 
     now = timezone.now()
     for proposal in make_proposals(now=now):

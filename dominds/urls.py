@@ -1,12 +1,13 @@
-"""Addresses. Pages live in `dialogs.pages`, and in the `views` of each feature."""
+"""Addresses. Pages live in `dialogs.pages`, and in the `views` of each feature; the API is `/v1/`."""
 
 from __future__ import annotations
 
 from django.contrib import admin
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
-from django.urls import include, path
+from django.urls import include, path, re_path
 
+from dialogs.api import endpoints
 from dialogs.pages.views import accounts
 
 
@@ -19,11 +20,20 @@ def healthz(request: HttpRequest) -> HttpResponse:
 handler400 = "dialogs.pages.views.shell.bad_request"
 handler500 = "dialogs.pages.views.shell.server_error"
 
+# What is not there is answered in JSON too.
+API = [
+    path("models", endpoints.models, name="api_models"),
+    path("models/<path:model_id>", endpoints.model, name="api_model"),
+    path("chat/completions", endpoints.chat_completions, name="api_chat_completions"),
+    path("tokens/count", endpoints.count_tokens, name="api_count_tokens"),
+    path("openapi.json", endpoints.openapi, name="api_openapi"),
+    re_path(r"^.*$", endpoints.nothing),
+]
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
     # Our page for signing in, in place of the admin's own.
     path("admin/login/", accounts.admin_login),
     path("admin/", admin.site.urls),
-    path("v1/", include("dialogs.api.urls")),
+    path("v1/", include(API)),
     path("", include("dialogs.pages.urls")),
 ]

@@ -113,7 +113,7 @@ def meter(
 
 
 def meter_of(
-    newest: HealthReading | None, *, configured: Configured, window_source: str, llm_name: str, left: str = ""
+    newest: HealthReading | None, *, configured: Configured, window_source: str, llm_name: str, left: str
 ) -> Meter:
     """The meter of the newest reading, without a query: without what was measured before it, or failed after it."""
     limits = _limits_now(configured, window_source=window_source, llm_name=llm_name)

@@ -36,7 +36,7 @@ FROM_THE_START = (
     *("dialogs.admin.mcp_server.HEADER", "dialogs.admin.mcp_server.VARIABLE"),
     *("health.compaction.reading.code_languages._PRAGMA", "health.compaction.reading.code_languages._TELLS"),
     *("health.compaction.reading.facts._FILE_ENDING", "health.compaction.reading.ledger_patterns._OVER"),
-    *(f"health.compaction.reading.kinds.{name}" for name in ("_CODE_LINE", "_LOG_LINE", "_PLAN_LINE", "_PLAN_REF")),
+    *(f"health.compaction.reading.messages.{name}" for name in ("_CODE_LINE", "_LOG_LINE", "_PLAN_LINE", "_PLAN_REF")),
     *("health.compaction.choosing.sources._OUTPUT", "health.compaction.reading.quoting._UNUSUAL"),
     "health.compaction.reading.sentences._HEADING",
     *(
@@ -54,7 +54,7 @@ FROM_THE_START = (
         )
     ),
     *("health.compaction.reading.subject_patterns.CORRECTED", "health.compaction.reading.subject_patterns.WITHDRAWN"),
-    "health.compaction.choosing.summary_checks._REFUSAL",
+    "health.compaction.choosing.summaries._REFUSAL",
 )
 # Searched for in texts of so many characters at most: why.
 BOUNDED = {

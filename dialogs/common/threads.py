@@ -7,6 +7,7 @@ else it does, and a worker of turns a seventh of its time, so whoever drives a t
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
@@ -21,7 +22,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from asgiref.sync import ThreadSensitiveContext
 from channels.db import DatabaseSyncToAsync
-from django.db import connections
+from django.db import InterfaceError, OperationalError, connections
 
 from dominds.prepared import take_in_hand
 
@@ -235,3 +236,43 @@ def close_threads() -> None:
         list(_beside.map(lambda _number: connections.close_all(), range(8 * THREADS_BESIDE)))
         _beside.shutdown()
     _pool = _beside = None
+
+
+# --- A database that is away or locked for a while: what must be stored then is tried again. Nothing else is ---
+logger = logging.getLogger(__name__)
+AGAIN_SECONDS = 1.0
+_is_away = False
+
+
+def persistent(work: Callable[Args, Awaitable[Result]], *, seconds: float = inf) -> Callable[Args, Awaitable[Result]]:
+    """`work`, which asks the database: it is done again for so long while that is away."""
+
+    async def called(*args: Args.args, **kwargs: Args.kwargs) -> Result:
+        until, has_failed = monotonic() + seconds, False
+        while True:
+            try:
+                result = await work(*args, **kwargs)
+            except (InterfaceError, OperationalError) as error:
+                if monotonic() >= until:
+                    raise
+                has_failed = True
+                _note(error)
+                await asyncio.sleep(AGAIN_SECONDS)
+            else:
+                # On a full disk others can still read.
+                if has_failed:
+                    _note(None)
+                return result
+
+    return called
+
+
+def _note(error: Exception | None) -> None:
+    """Say once that the database is away, and that it is back: all answers that are under way find it so."""
+    global _is_away  # one database for the process
+    if error and not _is_away:
+        first, *_rest = str(error).splitlines() or [""]
+        logger.warning("The database is away or locked; answers that are under way go on: %s", first)
+    elif _is_away and not error:
+        logger.warning("The database answers again")
+    _is_away = error is not None

@@ -33,7 +33,7 @@ def log_beginning(run: CompactionRun, *, estimated_before: int) -> None:
     logger.info("Compaction begins: %s", _line({**_which(run), "before": _about(estimated_before)}))
 
 
-def log_end(run: CompactionRun | None, pruner: LLM) -> None:
+def log_end(run: CompactionRun | None, pruner: LLM | None) -> None:
     """Log how a run ended. None: another worker has the run, and logs it. `pruner` is who was asked what to prune."""
     if run is None:
         return
@@ -57,10 +57,10 @@ def log_end(run: CompactionRun | None, pruner: LLM) -> None:
         logger.info("Reset by a person: the agent begins afresh (dialog=%s run=%s)", run.dialog_id, run.pk)
 
 
-def _log_rejected(run: CompactionRun, told: Any, pruner: LLM) -> None:
+def _log_rejected(run: CompactionRun, told: Any, pruner: LLM | None) -> None:
     """A decision of the pruning agent's that was not followed. That it gave none is logged where it was asked."""
     why = from_json(told)
-    if why is None or why.why not in {Why.PRUNING_NOT_USED, Why.PRUNED_TOO_LITTLE}:
+    if pruner is None or why is None or why.why not in {Why.PRUNING_NOT_USED, Why.PRUNED_TOO_LITTLE}:
         return
     cause = why.args.get("why", why)
     if isinstance(cause, Reason) and cause.why not in {Why.NO_ANSWER, Why.ROUND_TOO_LARGE}:

@@ -168,6 +168,15 @@ def pruning_llm(dialog: Dialog) -> LLM:
     return chosen.llm if isinstance(chosen, Agent) and is_usable(chosen) else own
 
 
+def pruner_of(run: CompactionRun) -> LLM | None:
+    """Who is asked in this run; nobody, which is logged, where that cannot be told."""
+    try:
+        return pruning_llm(run.dialog)
+    except Exception as error:
+        _log(run, None, error)
+        return None
+
+
 def is_usable(agent: Agent) -> bool:
     return agent.enabled and agent.llm.is_usable
 
@@ -258,7 +267,7 @@ def _shown(unit: Unit) -> str:
     return json.dumps(row, ensure_ascii=False)
 
 
-def _log(run: CompactionRun, llm: LLM, error: Exception) -> None:
-    cause = f"{type(error).__name__}: {error}"[:300]
-    logger.warning("Compaction %s: the pruning model %s gave no answer: %s", run.pk, llm.slug, cause)
-    log(Code.PRUNER_FAILED, run.dialog, run=run, limit=run.limit_tokens, cause=cause, llm=llm.slug)
+def _log(run: CompactionRun, llm: LLM | None, error: Exception) -> None:
+    cause, name = f"{type(error).__name__}: {error}"[:300], llm.slug if llm else ""
+    logger.warning("Compaction %s: the pruning model %s gave no answer: %s", run.pk, name, cause)
+    log(Code.PRUNER_FAILED, run.dialog, run=run, limit=run.limit_tokens, cause=cause, llm=name)

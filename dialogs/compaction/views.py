@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
-from uuid import UUID
 
 import yaml
 from django import forms
@@ -24,7 +23,7 @@ from django.utils.http import content_disposition_header
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET, require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dialogs.common.errors import DialogError
 from dialogs.compaction.reads import archive as selector
@@ -56,7 +55,14 @@ from dialogs.compaction.writes.context_settings import (
 from dialogs.context.reads.sent_messages import Seen, seen_after_run, seen_by_generation
 from dialogs.context.writes import forget
 from dialogs.models import Dialog
-from dialogs.transcript.views import dialog_or_404, go_back, number_or_zero, person_of, staff_only, whole_text
+from dialogs.transcript.views import (
+    go_back,
+    number_or_zero,
+    of_dialog,
+    person_of,
+    staff_only,
+    whole_text,
+)
 from health import rewards
 from health.compaction.config import TRIM, ContextConfig
 from health.compaction.strategies import REGISTRY
@@ -72,20 +78,18 @@ ENDS = ("detection", "success")
 
 
 @never_cache
-@require_GET
-def budget(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+@of_dialog("GET")
+def budget(request: HttpRequest, dialog: Dialog) -> HttpResponse:
     """Into the panel; without JavaScript a page of its own."""
-    dialog = dialog_or_404(request, dialog_id)
     template = "dialogs/_budget.html" if request.htmx else "dialogs/budget.html"  # type: ignore[attr-defined]
     may_forget = person_of(request).is_staff
     return render(request, template, {"dialog": dialog, "budget": budget_of(dialog), "may_forget": may_forget})
 
 
 @staff_only
-@require_POST
-def forget_window(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+@of_dialog("POST")
+def forget_window(request: HttpRequest, dialog: Dialog) -> HttpResponse:
     """Forget what use taught of the window of this dialog's LLM, for all who speak with it: only staff may."""
-    dialog = dialog_or_404(request, dialog_id)
     forget(llm=dialog.llm, by=person_of(request))
     response = redirect("dialog_budget", dialog.pk)
     response.status_code = 303
@@ -93,9 +97,8 @@ def forget_window(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
 
 
 @never_cache
-@require_GET
-def archive(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
+@of_dialog("GET")
+def archive(request: HttpRequest, dialog: Dialog) -> HttpResponse:
     query = request.GET.get("q", "").strip()[:QUERY_CHARS]
     page = max(1, number_or_zero(request.GET.get("page", "1")))
     found = selector.archive(dialog, page=page, query=query)
@@ -106,20 +109,19 @@ def archive(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
 
 
 @never_cache
-@require_GET
-def text(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse:
+@of_dialog("GET")
+def text(request: HttpRequest, dialog: Dialog, message_id: int) -> HttpResponse:
     """The whole text of one message."""
-    whole = selector.archived_text(dialog_or_404(request, dialog_id), message_id=message_id)
+    whole = selector.archived_text(dialog, message_id=message_id)
     if whole is None:
         raise Http404(_("There is no such message."))
     return whole_text(request, whole)
 
 
-@require_POST
-def bring_back(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse:
+@of_dialog("POST")
+def bring_back(request: HttpRequest, dialog: Dialog, message_id: int) -> HttpResponse:
     """Bring a message back. From the archive the way leads there again, with the news; to the transcript the socket
     brings what changed."""
-    dialog = dialog_or_404(request, dialog_id)
     line = request.POST.get("text") or None
     is_fragment = bool(request.htmx)  # type: ignore[attr-defined]
     try:
@@ -136,16 +138,14 @@ def bring_back(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpRe
 
 
 @never_cache
-@require_GET
-def generation(request: HttpRequest, dialog_id: UUID, generation_id: int) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
+@of_dialog("GET")
+def generation(request: HttpRequest, dialog: Dialog, generation_id: int) -> HttpResponse:
     return _show(request, dialog, seen_by_generation(dialog, generation_id))
 
 
 @never_cache
-@require_GET
-def run(request: HttpRequest, dialog_id: UUID, run_id: int) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
+@of_dialog("GET")
+def run(request: HttpRequest, dialog: Dialog, run_id: int) -> HttpResponse:
     return _show(request, dialog, seen_after_run(dialog, run_id))
 
 
@@ -157,10 +157,9 @@ def _show(request: HttpRequest, dialog: Dialog, seen: Seen | None) -> HttpRespon
 
 
 @never_cache
-@require_GET
-def summary(request: HttpRequest, dialog_id: UUID, run_id: int) -> HttpResponse:
+@of_dialog("GET")
+def summary(request: HttpRequest, dialog: Dialog, run_id: int) -> HttpResponse:
     """Below the row of a compaction when it is unfolded; a page of its own without htmx."""
-    dialog = dialog_or_404(request, dialog_id)
     found = get_object_or_404(CompactionRun, dialog=dialog, pk=run_id)
     changed = [step for step in found.steps if step["changed"] and step["phase"] not in ENDS]
     steps = [{**step, "label": strategy_label(step["phase"])} for step in changed]
@@ -178,9 +177,8 @@ class Trial(forms.Form):
 
 
 @never_cache
-@require_GET
-def still_known_page(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
+@of_dialog("GET")
+def still_known_page(request: HttpRequest, dialog: Dialog) -> HttpResponse:
     trial = Trial(request.GET)
     wanted = trial.cleaned_data if trial.is_valid() else {"compacted": False, "limit": None}
     found = still_known(dialog, compacted=bool(wanted["compacted"]), limit=wanted["limit"])

@@ -20,7 +20,7 @@ from django.db import connections
 from dialogs.compaction.facts import beginning, begins, expected, facts_of
 from dialogs.compaction.log import keep_reward, log_beginning, log_end
 from dialogs.compaction.preparing import LOOK_EVERY_SECONDS, prepared_for, prepared_of
-from dialogs.compaction.pruning_agent import answer_for, pruning_llm, summarizer_for
+from dialogs.compaction.pruning_agent import answer_for, pruner_of, summarizer_for
 from dialogs.compaction.reads.compaction import BY_ITSELF
 from dialogs.compaction.writes import compaction
 from dialogs.compaction.writes.compaction import RunClaim, renew
@@ -33,7 +33,7 @@ from health.compaction.accounts import counted_from
 from health.compaction.chain import compact
 from health.compaction.config import ContextConfig, RecoveryMode
 from health.compaction.laws.floor import floor_of, irreducible, must_stay
-from health.compaction.runner import Watch
+from health.compaction.runner import Watch, nobody
 from health.compaction.strategies import REGISTRY
 from health.compaction.terms.outcome import Code, CompactionOutcome, Step
 from health.compaction.terms.ports import Answer, Asking, Embed, Kit, Need, Prune, Strategy
@@ -65,8 +65,9 @@ def perform(run_id: int, *, embedder: str = embeddings.DEFAULT) -> bool:
     if claim is None:
         return False
     run = CompactionRun.objects.select_related("dialog", "course", "leaf", "parent_run").get(pk=run_id)
-    pruner = pruning_llm(run.dialog)
+    pruner = None
     try:
+        pruner = pruner_of(run)
         with Heartbeat(claim):
             begun = with_prepared(run, claim, aimed(run, material(run, config_for(run))))
             _report(claim, **beginning(run, begun))
@@ -171,7 +172,7 @@ def _goal_with_headroom(run: CompactionRun, begun: Material, config: ContextConf
     return min(config.goal, max(wanted, least))
 
 
-def drive(run: CompactionRun, claim: RunClaim, begun: Material, embedder: str, pruner: LLM) -> CompactionOutcome:
+def drive(run: CompactionRun, claim: RunClaim, begun: Material, embedder: str, pruner: LLM | None) -> CompactionOutcome:
     """The engine's generator to its end. Raises Cancelled."""
     answer = _answers(run, embedder, pruner)
     steps: list[dict[str, Any]] = []
@@ -220,9 +221,9 @@ class _Starting:
         return begun
 
 
-def _answers(run: CompactionRun, embedder: str, pruner: LLM) -> Callable[[Need], Answer]:
+def _answers(run: CompactionRun, embedder: str, pruner: LLM | None) -> Callable[[Need], Answer]:
     embed = embeddings.embedder(embedder)
-    prune, summarise = answer_for(run, pruner), summarizer_for(run, pruner)
+    prune, summarise = (answer_for(run, pruner), summarizer_for(run, pruner)) if pruner else (nobody, nobody)
 
     def answer(need: Need) -> Answer:
         if isinstance(need, Embed):

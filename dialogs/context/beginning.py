@@ -4,6 +4,8 @@ A rewrite is a new course, a compaction, another LLM, other instructions, the st
 come to take more than their share of the room: then they are told shortened. What the agent changed since stands in its
 own calls; what a person changed is told in a note beside the newest words. So the request's beginning stays what it
 was, and can be cached. What was sent first is kept with each generation, as a text.
+
+Below the newest words may also stand how far the task is: in the driver's words and the agent's own, labelled as data.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import Any
 from django.db.models import BigIntegerField, QuerySet
 
 from dialogs.agents.reads import Shown, reminders_of, share_passed, within_share
+from dialogs.llms.guard import Guard, guard_of
 from dialogs.models import Blob, Dialog, Generation, Message, ToolCall
 from dialogs.models.message import Role
 from dialogs.transcript import standing_rules
@@ -25,6 +28,7 @@ from dialogs.transcript.reads.autonomous import active_run
 from dialogs.transcript.reads.tool_calls import offers_tools
 from dialogs.turns.prompts import prompt
 from dominds.prepared import prepared
+from health.compaction.snapshot import from_json
 
 # A longer note on changes is not told beside what it replaces: the beginning is written anew.
 NOTE_CHARS = 4_000
@@ -193,3 +197,18 @@ def _note(told: Standing, now: Standing, language: str) -> str:
 
 def _is_out_of_force(rule: str, told: Standing, now: Standing) -> bool:
     return rule not in now.rules and rule not in told.taken_back
+
+
+WINDOW = "sliding_window"
+
+
+def task_block(dialog: Dialog, guard: Guard | None) -> str:
+    """Empty where nobody is guarded, so that requests stay as they are, and where a client drives the dialog.
+
+    `guard` is the dialog's, where the caller knows it already.
+    """
+    snapshot = None if dialog.is_client_driven else from_json(dialog.task_snapshot)
+    guard = guard or (guard_of(dialog) if snapshot else None)
+    if snapshot is None or guard is None or guard.off or WINDOW not in guard.chain:
+        return ""
+    return snapshot.block(limits=guard.config.payloads)

@@ -14,8 +14,7 @@ from typing import Any
 
 from django.utils.functional import cached_property
 
-from dialogs.context.beginning import Beginning, beginning_of, standing_now
-from dialogs.context.task_block import task_block
+from dialogs.context.beginning import Beginning, beginning_of, standing_now, task_block
 from dialogs.llms.guard import Guard
 from dialogs.llms.reads import max_output_of
 from dialogs.models import ClientConversation, Course, Dialog, Message, MessageMark, RemediationPrompt, ToolCall
@@ -220,7 +219,7 @@ def read_context(dialog: Dialog, branch: Sequence[Message], guard: Guard | None 
     return _read(dialog, branch, run, newest, marked_since(run) if run else (), guard)
 
 
-def read_seen(dialog: Dialog, guard: Guard | None = None) -> Context | None:
+def read_seen(dialog: Dialog, guard: Guard | None) -> Context | None:
     """The context of the branch that is shown, with no more messages than the model sees, however long the course is.
 
     None where no view holds, or where a message that the model does not see plays a part: then all is to be read.

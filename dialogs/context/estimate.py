@@ -333,12 +333,8 @@ def offered_tools(dialog: Dialog, *, compacted: bool | None = None) -> list[dict
     return theirs + [wire(tool) for tool in tools_for(dialog, compacted=compacted)]
 
 
-def present_estimate(dialog: Dialog) -> Estimate:
-    return estimate(next_context(dialog), offered_tools(dialog), counter_of(dialog.llm))
-
-
 def present_tokens(dialog: Dialog) -> int:
-    return present_estimate(dialog).tokens
+    return estimate(next_context(dialog), offered_tools(dialog), counter_of(dialog.llm)).tokens
 
 
 def growth_of(dialog: Dialog, *, reserve: int) -> Growth:

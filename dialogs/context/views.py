@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from uuid import UUID
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.common.errors import DialogError
 from dialogs.context.border import read_context
@@ -22,7 +20,7 @@ from dialogs.context.material import SYSTEM, units_of
 from dialogs.llms.counter import counter_of
 from dialogs.models import Dialog, Message
 from dialogs.transcript.standing_rules import load, taken_back
-from dialogs.transcript.views import dialog_or_404, go_back
+from dialogs.transcript.views import go_back, of_dialog
 from dialogs.transcript.writes import standing_rules as service
 from dialogs.turns.reads.turns import dialog_to_drive
 from health.compaction.reading.ledger import Entry, extract
@@ -30,16 +28,14 @@ from health.compaction.reading.ledger_book import normal
 
 
 @never_cache
-@require_GET
-def page(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
+@of_dialog("GET")
+def page(request: HttpRequest, dialog: Dialog) -> HttpResponse:
     return render(request, "dialogs/standing_rules.html", {"dialog": dialog, "rules": standing_rules(dialog)})
 
 
-@require_POST
-def change(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+@of_dialog("POST")
+def change(request: HttpRequest, dialog: Dialog) -> HttpResponse:
     """`rule` is the text that is changed; `text` the new one. What was typed stays on the page that refuses it."""
-    dialog = dialog_or_404(request, dialog_id)
     rule, text = request.POST.get("rule", ""), request.POST.get("text", "")
     changes = {
         "add": partial(service.lay_down, text=text),

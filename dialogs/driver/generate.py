@@ -13,11 +13,10 @@ from django.db import InterfaceError, OperationalError, transaction
 
 from dialogs.agents.tools.mcp import refresh_stale
 from dialogs.common.broadcast import is_watched
-from dialogs.common.outages import persistent
-from dialogs.common.threads import in_db
+from dialogs.common.threads import in_db, persistent
 from dialogs.context import writes
 from dialogs.context.estimate import Sizing
-from dialogs.context.reads.task_snapshot import context_stats
+from dialogs.context.reads.task_snapshot import context_stats, is_due
 from dialogs.context.writes import learn_from_usage
 from dialogs.driver.calls import begin
 from dialogs.driver.decide import retry_delay
@@ -50,7 +49,6 @@ from dialogs.turns.writes import generations
 from dialogs.turns.writes.generations import Answer
 from dialogs.turns.writes.lease import Claim, LeaseLost
 from dominds.rows import change
-from health.compaction.statistics import is_due
 from health.limits import output_reserve
 from health.monitor.levels import Usage, UsageUnavailable
 from health.tokens.calibration import Calibration

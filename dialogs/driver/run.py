@@ -15,9 +15,8 @@ from uuid import UUID
 
 from django.conf import settings
 
-from dialogs.common.outages import persistent
 from dialogs.common.schedule import queue_drive, queue_preparation
-from dialogs.common.threads import in_db
+from dialogs.common.threads import in_db, persistent
 from dialogs.compaction.preparing import is_soon
 from dialogs.compaction.reads.compaction import newest_run, open_run
 from dialogs.compaction.work import perform as make_run
@@ -190,7 +189,7 @@ async def keep_lease(claim: Claim) -> None:
         await renew(claim)
 
 
-async def run_slice(claim: Claim, subscriber: Subscriber = NOBODY, known: Known = None) -> bool:
+async def run_slice(claim: Claim, subscriber: Subscriber, known: Known) -> bool:
     """Act until a generation is made or nothing is left to do. True when nothing is left."""
     rules, generated = _rules(subscriber), isinstance(known, Call)
     if isinstance(known, Call):
@@ -299,7 +298,7 @@ async def make_room(action: Compact | AwaitCompaction | Refuse, claim: Claim, su
     subscriber.compacted(await in_db(newest_run)(claim.dialog_id))
 
 
-async def wait_for_compaction(claim: Claim, subscriber: Subscriber = NOBODY) -> None:
+async def wait_for_compaction(claim: Claim, subscriber: Subscriber) -> None:
     """Until no run of this dialog is under way. A person who stops the turn cancels the run.
 
     A client that leaves does not: it will send the same history again, and then the run has been made.

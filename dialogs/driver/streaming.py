@@ -17,8 +17,7 @@ from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from dialogs.common.broadcast import is_watched
-from dialogs.common.outages import persistent
-from dialogs.common.threads import in_db
+from dialogs.common.threads import in_db, persistent
 from dialogs.context.estimate import Sizing
 from dialogs.driver.live import LiveAnswer, show
 from dialogs.driver.seam import Seam

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from dialogs.transcript.reads.recalled import MOST_QUOTED, QUOTED
+from dialogs.transcript.search import MOST_QUOTED, QUOTED
 
 MOST = 2**63 - 1
 NEXT = "next_cursor of the page before this one; leave it out for the first page."

@@ -48,8 +48,7 @@ from dialogs.transcript.reads.archived_messages import archived_ids
 from dialogs.transcript.reads.dialogs import Shelf, owned_dialog
 from dialogs.transcript.reads.dialogs import list_dialogs as shelf_of
 from dialogs.transcript.reads.path import read_tree
-from dialogs.transcript.reads.recalled import Passage, recalled
-from dialogs.transcript.search import Hit, search
+from dialogs.transcript.search import Hit, Passage, recalled, search
 from health.models import CompactionRun
 from health.selectors import Point, history_before, latest_levels
 
@@ -96,31 +95,10 @@ def _place(text: str) -> tuple[datetime, UUID]:
     return found
 
 
-@dataclass(frozen=True, kw_only=True)
-class BranchPage:
-    """`messages` oldest first, with the beginning of each as `head`, and `chars` in all; `total` on the branch."""
-
-    messages: Sequence[Message]
-    has_older: bool
-    total: int
-
-
-def branch_page(dialog: Dialog, *, before: int, limit: int, head_chars: int) -> BranchPage:
-    """The newest messages of the branch that is shown; those before a message where `before` is its id, not 0."""
-    path = read_tree(dialog.pk).path(dialog.current_leaf_id)
-    if before and before not in path:
-        raise UnknownPlace(before)
-    end = path.index(before) if before else len(path)
-    start = max(0, end - limit)
-    ids = path[start:end]
-    found = _heads(head_chars).in_bulk(ids)
-    return BranchPage(messages=[found[pk] for pk in ids], has_older=start > 0, total=len(path))
-
-
-def _heads(chars: int) -> QuerySet[Message]:
-    """A message may be megabytes long: only its beginning is read."""
+def _heads() -> QuerySet[Message]:
+    """A message may be megabytes long: only its beginning is read, as `head`, and how long it is, as `chars`."""
     read = Message.objects.select_related("course").prefetch_related("calls")
-    return read.annotate(head=Left("content", chars), chars=Length("content")).defer("content", "parts")
+    return read.annotate(head=Left("content", HEAD_CHARS), chars=Length("content")).defer("content", "parts")
 
 
 def runs_page(dialog: Dialog, *, before: int, limit: int) -> Page[CompactionRun]:
@@ -189,18 +167,22 @@ def _summaries(dialogs: Sequence[Dialog]) -> list[DialogSummary]:
 
 def read_dialog(user: User, args: asked.ReadDialog) -> Transcript:
     dialog = dialog_of(user, args.dialog_id)
-    page = branch_page(dialog, before=args.cursor, limit=args.limit, head_chars=HEAD_CHARS)
-    archived = archived_ids(dialog.pk)
+    path = read_tree(dialog.pk).path(dialog.current_leaf_id)
+    if args.cursor and args.cursor not in path:
+        raise UnknownPlace(args.cursor)
+    end = path.index(args.cursor) if args.cursor else len(path)
+    ids = path[max(0, end - args.limit) : end]
+    found, archived = _heads().in_bulk(ids), archived_ids(dialog.pk)
     return Transcript(
         dialog=_summaries([dialog])[0],
-        messages=[_said(message, archived) for message in page.messages],
-        total=page.total,
-        next_cursor=page.messages[0].pk if page.has_older else None,
+        messages=[_said(found[pk], archived) for pk in ids],
+        total=len(path),
+        next_cursor=ids[0] if end > args.limit else None,
     )
 
 
 def _said(message: Message, archived: frozenset[int]) -> Said:
-    head, chars = message.head, message.chars  # type: ignore[attr-defined]  # annotated by `branch_page`
+    head, chars = message.head, message.chars  # type: ignore[attr-defined]  # annotated by `_heads`
     calls = [
         Call(name=call.name, arguments=cut(call.arguments, ARGUMENTS_CHARS), status=call.status)
         for call in message.calls.all()

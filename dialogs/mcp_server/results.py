@@ -12,7 +12,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from dialogs.transcript.reads.recalled import NOTHING
+from dialogs.transcript.search import NOTHING
 
 
 class DialogSummary(BaseModel):

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_type_hints
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -52,13 +52,24 @@ WRONG_CURSOR = "cursor: it leads nowhere. Begin again without it."
 
 @dataclass(frozen=True, kw_only=True)
 class ReadTool(Generic[Asked, Answer]):
-    name: str
+    """Named as the function that reads, which says with its types what is asked and answered."""
+
     title: str
     description: str
-    asked: type[Asked]
-    answer: type[Answer]
     read: Callable[[User, Asked], Answer]
     in_words: Callable[[Answer], str]
+
+    @property
+    def name(self) -> str:
+        return self.read.__name__
+
+    @property
+    def asked(self) -> type[Asked]:
+        return get_type_hints(self.read)["args"]
+
+    @property
+    def answer(self) -> type[Answer]:
+        return get_type_hints(self.read)["return"]
 
     def listed(self) -> Tool:
         return Tool(
@@ -100,95 +111,71 @@ TOOLS: Mapping[str, ReadTool[Any, Any]] = {
     tool.name: tool
     for tool in (
         ReadTool(
-            name="list_dialogs",
             title="List dialogs",
             description=(
                 "The user's dialogs with Dominds agents, the latest activity first: id, title, agent, context level, "
                 "whether an answer is being made. Begin here: the other tools need an id."
             ),
-            asked=arguments.ListDialogs,
-            answer=results.Dialogs,
             read=reading.list_dialogs,
             in_words=results.dialogs,
         ),
         ReadTool(
-            name="read_dialog",
             title="Read a dialog",
             description=(
                 "The newest messages of a dialog, with tool calls. Older ones by cursor. Long messages are given by "
                 "their beginning. Everything that was said is here, also what the model no longer sees."
             ),
-            asked=arguments.ReadDialog,
-            answer=results.Transcript,
             read=reading.read_dialog,
             in_words=results.transcript,
         ),
         ReadTool(
-            name="read_message",
             title="Read a message",
             description="The whole text of one message, in pages of 8,000 characters.",
-            asked=arguments.ReadMessage,
-            answer=results.MessageText,
             read=reading.read_message,
             in_words=results.message,
         ),
         ReadTool(
-            name="search_archive",
             title="Search the archive",
             description=(
                 "Find messages of a dialog by their words, in what was compacted away or left behind by a new course; "
                 "with also_current in all of it."
             ),
-            asked=arguments.SearchArchive,
-            answer=results.SearchHits,
             read=reading.search_archive,
             in_words=results.hits,
         ),
         ReadTool(
-            name="recall",
             title="Recall what left the context",
             description=(
                 "Passages of a conversation that its model no longer sees, because they were compacted away or left "
                 "behind by a new course, found by words: rules, values and names are there as they were said."
             ),
-            asked=arguments.Recall,
-            answer=results.Recalled,
             read=reading.recall,
             in_words=results.recalled,
         ),
         ReadTool(
-            name="list_readings",
             title="List context readings",
             description=(
                 "How full the context was, answer by answer: prompt tokens as the provider MEASURED them, window, "
                 "level. Null is unknown; nothing here is estimated."
             ),
-            asked=arguments.ListReadings,
-            answer=results.Readings,
             read=reading.list_readings,
             in_words=results.readings,
         ),
         ReadTool(
-            name="list_compactions",
             title="List compactions",
             description=(
                 "When and why a dialog's context was made smaller, and what came of it. Tokens here are ESTIMATED; "
                 "do not compare them with readings."
             ),
-            asked=arguments.ListCompactions,
-            answer=results.Compactions,
             read=reading.list_compactions,
             in_words=results.compactions,
         ),
         ReadTool(
-            name="read_compaction",
             title="Read a compaction's receipt",
             description=(
                 "What one compaction did: its steps, how much of each removed message was read, which facts only the "
                 "archive still has, the ledger of what the user stated, the texts written instead. ESTIMATED tokens."
             ),
-            asked=arguments.ReadCompaction,
-            answer=results.Receipt,
             read=reading.read_compaction,
             in_words=results.receipt,
         ),

@@ -25,9 +25,10 @@ from dialogs.compaction.reads.compaction_card import compaction_card
 from dialogs.context.chart import chart
 from dialogs.models import Dialog
 from dialogs.pages.reads.page import dialog_parts
-from dialogs.pages.reads.rows import LiveRow, Row
+from dialogs.pages.reads.rows import LiveRow, MessageRow, Row
 from dialogs.pages.reads.transcript import Transcript
 from dialogs.pages.rendering import blocks_of, made_once, render_block
+from dialogs.templatetags.dialog_tags import row_of
 from dialogs.transcript.reads.dialogs import shown_dialog
 from dominds.prepared import prepared
 
@@ -247,6 +248,8 @@ def render_card(parts: dict[str, Any]) -> str:
 
 
 def _row_html(row: Row, parts: dict[str, Any]) -> str:
+    if isinstance(row, MessageRow) and row.is_plain:
+        return row_of(row, parts["dialog"])
     return render_to_string(f"dialogs/rows/{row.kind}.html", {**parts, "row": row})
 
 

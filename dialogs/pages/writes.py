@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -42,10 +42,7 @@ def rename_dialog(*, dialog: Dialog, title: str) -> Dialog:
     name = " ".join(storable(title.replace("\0", "")).split())[:TITLE_LIMIT]
     if not name:
         raise DialogError(_("A dialog needs a name."))
-    row = lock(dialog)
-    row.title, row.titled_by_person = name, True
-    save(row, "title", "titled_by_person")
-    return row
+    return _changed(lock(dialog), title=name, titled_by_person=True)
 
 
 @transaction.atomic
@@ -62,46 +59,36 @@ def change_llm(*, dialog: Dialog, llm: LLM) -> Dialog:
 @transaction.atomic
 def set_work_language(*, dialog: Dialog, language: str) -> Dialog:
     """Speak this language to the agent from the next prompt on."""
-    row = written_here(lock(dialog))
-    row.work_language = WorkLanguage(language)
-    save(row, "work_language")
-    return row
+    return _changed(written_here(lock(dialog)), work_language=WorkLanguage(language))
 
 
 @transaction.atomic
 def set_compaction(*, dialog: Dialog, compaction: str) -> Dialog:
     """Whether this dialog is compacted by itself from the next request on; also of one that a client drives."""
-    row = lock(dialog)
-    row.compaction = Compaction(compaction)
-    save(row, "compaction")
-    return row
+    return _changed(lock(dialog), compaction=Compaction(compaction))
 
 
 @transaction.atomic
 def set_own_tools(*, dialog: Dialog, own_tools: str) -> Dialog:
     """Which of Dominds' own tools are offered from the next request on; also in one that a client drives."""
-    row = lock(dialog)
-    row.own_tools = OwnTools(own_tools)
-    save(row, "own_tools")
-    return row
+    return _changed(lock(dialog), own_tools=OwnTools(own_tools))
 
 
+@transaction.atomic
 def archive_dialog(*, dialog: Dialog) -> Dialog:
-    return _shelve(dialog, timezone.now())
+    return _changed(lock(dialog), archived_at=timezone.now())
 
 
+@transaction.atomic
 def unarchive_dialog(*, dialog: Dialog) -> Dialog:
-    return _shelve(dialog, None)
+    return _changed(lock(dialog), archived_at=None)
 
 
 @transaction.atomic
 def trash_dialog(*, dialog: Dialog) -> Dialog:
     """Put a dialog in the trash, from which it can be restored for 30 days. A running answer is stopped."""
     row = lock(dialog)
-    row.trashed_at = timezone.now()
-    row.stop_requested = row.is_busy
-    save(row, "trashed_at", "stop_requested")
-    return row
+    return _changed(row, trashed_at=timezone.now(), stop_requested=row.is_busy)
 
 
 @transaction.atomic
@@ -122,9 +109,8 @@ def restore_dialog(*, dialog: Dialog) -> Dialog:
     return row
 
 
-@transaction.atomic
-def _shelve(dialog: Dialog, moment: datetime | None) -> Dialog:
-    row = lock(dialog)
-    row.archived_at = moment
-    save(row, "archived_at")
+def _changed(row: Dialog, **values: Any) -> Dialog:
+    for name, value in values.items():
+        setattr(row, name, value)
+    save(row, *values)
     return row

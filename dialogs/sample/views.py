@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -12,10 +10,11 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from dialogs.common.errors import DialogError
+from dialogs.models import Dialog
 from dialogs.models.dialog import Stop
 from dialogs.sample.reads import own_sample, player
 from dialogs.sample.writes import begin_sample, close, go_on
-from dialogs.transcript.views import dialog_or_404, person_of
+from dialogs.transcript.views import of_dialog, person_of
 
 
 @require_POST
@@ -31,10 +30,9 @@ def begin(request: HttpRequest) -> HttpResponse:
     return redirect("dialog", dialog_id=begin_sample(owner=user, agent=agent).pk)
 
 
-@require_POST
-def step(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+@of_dialog("POST")
+def step(request: HttpRequest, dialog: Dialog) -> HttpResponse:
     """To the next stop, or the end. The socket brings what changed, unless it stands on another page."""
-    dialog = dialog_or_404(request, dialog_id)
     stop, is_fragment = request.POST.get("stop", ""), bool(request.htmx)  # type: ignore[attr-defined]
     try:
         if "close" in request.POST:

@@ -6,7 +6,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from copy import copy
+from dataclasses import replace
 from datetime import datetime
+from sys import getsizeof
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID
@@ -16,13 +19,14 @@ from django.template import Context, RequestContext
 from django.template.loader import render_to_string
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import get_language, gettext_lazy
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
+from dialogs.common.bounded import Bounded
 from dialogs.context.chart import short
 from dialogs.llms.writes.providers import small_window_ceiling
 from dialogs.models import Agent, Dialog, Generation, Message, MessageMark
-from dialogs.pages.reads.rows import MessageRow
+from dialogs.pages.reads.rows import MessageRow, Row
 from dialogs.pages.rendering import made_once, render_block, render_markdown, split_blocks
 from dialogs.sample.reads import own_sample, player, tour_of
 from dialogs.transcript import speakers
@@ -180,6 +184,7 @@ AN_AREA, OF_THE_PERSON = "area-of-the-message", "token-of-the-person"
 A_NAME, A_LIST, A_QUOTED_LIST = "name-of-the-dialog", "address-of-the-list", "quoted-address-of-the-list"
 WORDS = (AN_AREA, OF_THE_PERSON, A_NAME, A_QUOTED_LIST, A_LIST)
 STAND_INS = re.compile("|".join(map(str, (NO_DIALOG, NO_MESSAGE, NO_GENERATION, *WORDS))))
+_PIECES: Bounded[tuple[Any, ...], list[str | int]] = Bounded(1024 * 1024)
 
 
 @register.simple_tag(takes_context=True)
@@ -214,6 +219,47 @@ def _open_menu(context: Context, row: MessageRow, dialog: Dialog) -> SafeString:
         "csrf_token": context.get("csrf_token"),
     }
     return render_to_string("dialogs/rows/_message_menu.html", values)
+
+
+TEXT, FACTS = "text-of-the-message", "facts-of-the-answer"
+
+
+@register.simple_tag(takes_context=True)
+def plain_row(context: Context, row: Row, dialog: Dialog) -> str:
+    """The row of a message about which nothing is special, as most are; of another one nothing."""
+    if not isinstance(row, MessageRow) or not row.is_plain or context.get("menu_of") == row.message.pk:
+        return ""
+    return row_of(row, dialog)
+
+
+def row_of(row: MessageRow, dialog: Dialog) -> SafeString:
+    """Its template is rendered once for all rows that differ only in their numbers, text and facts."""
+    message, made = row.message, row.generation
+    finished = made is not None and made.finished_at is not None
+    shape = (message.role, message.origin, finished, made is None, row.is_current, row.visibility, row.is_marked)
+    key = (*shape, get_language(), speakers.speaker(message, dialog.agent), dialog.agent.is_demo)
+    pieces = _PIECES.get(key)
+    if pieces is None:
+        pieces = _pieces(row, dialog)
+        _PIECES.keep(key, pieces, size=sum(map(getsizeof, pieces)))
+    text = render_markdown(message.content) if row.is_prose else escape(message.content)
+    facts = escape(answer_facts(made)) if made else ""
+    own = (str(message.pk), str(made.pk) if made else "", facts, text, escape(message.content))
+    return mark_safe("".join([own[piece] if isinstance(piece, int) else piece for piece in pieces]))  # noqa: S308  escaped
+
+
+def _pieces(row: MessageRow, dialog: Dialog) -> list[str | int]:
+    """The row as its template writes it, with numbers in the place of what is its own."""
+    message, made = copy(row.message), copy(row.generation)
+    message.pk, message.content = NO_MESSAGE, TEXT
+    if made:
+        made.pk, made.llm_name = NO_GENERATION, FACTS
+    stands_in = replace(row, message=message, generation=made, versions=(NO_MESSAGE,))
+    html = render_to_string("dialogs/rows/message.html", {"row": stands_in, "dialog": dialog})
+    text = render_markdown(TEXT) if row.is_prose else TEXT
+    marks = [str(NO_MESSAGE), str(NO_GENERATION), escape(answer_facts(made)) if made else FACTS, text, TEXT]
+    found = re.split(f"({'|'.join(map(re.escape, marks))})", html)
+    return [marks.index(piece) if at % 2 else piece for at, piece in enumerate(found)]
 
 
 @register.simple_tag(takes_context=True)
@@ -251,6 +297,42 @@ def _states(row: MessageRow) -> list[str]:
         "answer": row.generation is not None,
     }
     return [state for state, is_so in true.items() if is_so]
+
+
+@register.simple_tag(takes_context=True)
+def dialog_menu(context: Context, dialog: Dialog, driven: object) -> SafeString:
+    """What can be done with a dialog, made once for all of them."""
+    html = made_once(
+        "dialogs/_dialog_menu.html",
+        dialog_id=NO_DIALOG,
+        is_driven=bool(driven),
+        is_archived=bool(dialog.archived_at),
+        csrf_token=OF_THE_PERSON,
+    )
+    return _filled(html.rstrip(), {NO_DIALOG: dialog.pk, OF_THE_PERSON: context.get("csrf_token")})
+
+
+@register.simple_tag(takes_context=True)
+def menus(context: Context) -> SafeString:
+    """Those of every page, made once for all who may do the same. On an error's page nobody may be known."""
+    user, request, token = context.get("user"), context.get("request"), context.get("csrf_token")
+    person = user if user is not None and user.is_authenticated else None
+    can_admin = person is not None and bool(context.get("can_admin"))
+    html = made_once(
+        "_menus.html",
+        language=context.get("language"),
+        languages=tuple(context.get("languages") or ()),
+        theme=context.get("theme"),
+        themes=tuple((context.get("themes") or {}).items()),
+        version=context.get("version"),
+        name=A_NAME if person else "",
+        next=A_LIST if request else "",
+        can_admin=can_admin,
+        can_connect=bool(person and can_admin and person.has_perm("dialogs.add_provider")),
+        csrf_token=OF_THE_PERSON if token else "",
+    )
+    name, here = person.get_username() if person else "", request.get_full_path() if request else ""
+    return _filled(html, {A_NAME: escape(name), A_LIST: escape(here), OF_THE_PERSON: token})
 
 
 @register.simple_tag(takes_context=True)

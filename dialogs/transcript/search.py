@@ -3,6 +3,9 @@
 Words are cut here and not by the databases, so that both find the same: without case and accents, identifiers in
 their parts, Chinese, Japanese and Korean in pairs. Each word of a query is sought as the beginning of one. The words of
 one dialog are read from end to end: an index of all dialogs' words would find those of all before these.
+
+Also passages of what left a dialog's context, for its agent (`recall`) and for programs (MCP): words find the messages,
+vectors of words choose the passages.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import compress
+from itertools import compress, islice
 from math import log
 from operator import and_, itemgetter, or_
 from typing import Any
@@ -21,9 +24,10 @@ from uuid import UUID
 from django.db.models import BooleanField, ExpressionWrapper, Q, TextField, Value
 from django.db.models.functions import Concat, Length
 
-from dialogs.models import Message, SearchText
+from dialogs.models import Dialog, Message, SearchText
 from dialogs.transcript.reads.archived_messages import archived_ids
-from health.compaction.reading.text import CJK
+from health.compaction.reading import lexical
+from health.compaction.reading.text import CJK, passages
 
 # More of a message is not read, and more is not kept of its words.
 READ_CHARS = 1_000_000
@@ -104,7 +108,7 @@ def search(dialog_id: UUID, text: str, *, limit: int, removed_only: bool = False
     return [Hit(message=messages[pk], snippet=snippet(messages[pk].content, words), rank=ranks[pk]) for pk in best]
 
 
-def found_ids(dialog_id: UUID, words: Sequence[str], *, any_word: bool = False) -> dict[int, float]:
+def found_ids(dialog_id: UUID, words: Sequence[str], *, any_word: bool) -> dict[int, float]:
     """The rank of every message of the dialog that matches, the best first, of equals the newest."""
     if not words:
         return {}
@@ -132,3 +136,46 @@ def snippet(text: str, words: Collection[str]) -> str:
     start = max(0, at - SNIPPET_CHARS // 3)
     piece = " ".join(text[start : start + SNIPPET_CHARS].split())
     return f"{'…' if start else ''}{piece}{'…' if start + SNIPPET_CHARS < len(text) else ''}"
+
+
+# Messages that words find, passages that are weighed, and how many are quoted unless more are asked for.
+MESSAGES, WEIGHED = 40, 2_000
+QUOTED, MOST_QUOTED = 5, 10
+QUOTED_FROM_CHARS = 200_000
+PASSAGE_CHARS = 500
+NOTHING = "Nothing in the archive has these words. Try others, or fewer."
+
+
+@dataclass(frozen=True)
+class Passage:
+    message: Message
+    text: str
+
+
+def recalled(dialog: Dialog, query: str, *, limit: int = QUOTED) -> list[Passage]:
+    """The best first; none where no word of the query stands in the archive."""
+    hits = search(dialog.pk, query, limit=MESSAGES, removed_only=True, any_word=True)
+    found = list(islice((passage for hit in hits for passage in _passages(hit.message)), WEIGHED))
+    return _best(found, query)[:limit] if found else []
+
+
+def _passages(message: Message) -> Iterator[Passage]:
+    """Sentences together, as far as they are short: one alone says little. Long ones in parts."""
+    held = ""
+    for piece in passages(message.content[:QUOTED_FROM_CHARS]):
+        for start in range(0, len(piece.text), PASSAGE_CHARS):
+            part = piece.text[start : start + PASSAGE_CHARS]
+            if held and len(held) + len(part) >= PASSAGE_CHARS:
+                yield Passage(message, held)
+                held = ""
+            held = f"{held}\n{part}" if held else part
+    if held:
+        yield Passage(message, held)
+
+
+def _best(found: list[Passage], query: str) -> list[Passage]:
+    """The passages that are like the query, the most like first; all of them, as they were found, where none is."""
+    rows = lexical.vectors([query, *(passage.text for passage in found)]).vectors
+    likeness = rows[1:] @ rows[0]
+    ranked = sorted(range(len(found)), key=lambda at: -float(likeness[at]))
+    return [found[at] for at in ranked if likeness[at] > 0] or found

@@ -14,6 +14,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render, resolve_url
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
 
 from dialogs.models import Dialog
 from dialogs.transcript.reads.dialogs import owned_dialog
@@ -42,6 +43,20 @@ def dialog_or_404(request: HttpRequest, dialog_id: UUID) -> Dialog:
         return owned_dialog(user=request.user, dialog_id=dialog_id)
     except Dialog.DoesNotExist as error:
         raise Http404(_("There is no such dialog.")) from error
+
+
+def of_dialog(*methods: str) -> Callable[[View], View]:
+    """A view of a dialog, by these methods: it is handed the dialog in the place of its id."""
+
+    def decorated(view: View) -> View:
+        @require_http_methods(methods)
+        @wraps(view)
+        def shown(request: HttpRequest, dialog_id: UUID, **rest: Any) -> HttpResponse:
+            return view(request, dialog_or_404(request, dialog_id), **rest)
+
+        return shown
+
+    return decorated
 
 
 def way_back(request: HttpRequest, *, fallback: str = "dialog_list") -> str:

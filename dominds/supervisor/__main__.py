@@ -12,10 +12,9 @@ import time
 from pathlib import Path
 
 from dominds.supervisor import lock
-from dominds.supervisor.children import POLL_SECONDS, Children
+from dominds.supervisor.children import POLL_SECONDS, STOPS, Children, Plan, read_plan, stop_on_signals
 from dominds.supervisor.lock import CannotStart, GaveUp
 from dominds.supervisor.log import Log
-from dominds.supervisor.plan import STOPS, Plan, read_plan, stop_on_signals
 
 
 def main() -> None:

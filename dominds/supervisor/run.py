@@ -17,10 +17,9 @@ from django.conf import settings
 from django.db import DatabaseError, connections
 
 from dominds.supervisor import demo, lock, prepare, probes, valkey
-from dominds.supervisor.children import Child
+from dominds.supervisor.children import Child, Plan, become_watcher, stop_on_signals
 from dominds.supervisor.lock import CannotStart
 from dominds.supervisor.log import Log, ToLog
-from dominds.supervisor.plan import Plan, become_watcher, stop_on_signals
 
 # glibc raises these two bounds, in bytes, with each large text that is freed, then keeps up to 64 MB of free memory.
 # Set, they stay: what is larger than 128 KB is given back when it is freed.

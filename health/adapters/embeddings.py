@@ -263,9 +263,6 @@ SHA256 = {
     TOKENIZER: "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68",
 }
 
-# Both ends of a longer text: what it is about hardly changes after some thousand words.
-MOST_CHARACTERS = 20_000
-
 
 class StaticVectors:
     """The loaded vectors: 32,000 pieces of words, 256 numbers each, 33 MB."""
@@ -285,7 +282,7 @@ class StaticVectors:
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One row of length 1 for each text, zeros for one without words."""
-        cut = [both_ends(text, MOST_CHARACTERS) for text in texts]
+        cut = [both_ends(text) for text in texts]
         encodings = self._tokenizer.encode_batch(cut, add_special_tokens=False)
         rows = np.zeros((len(cut), self._table.shape[1]), dtype=np.float32)
         for row, encoding in zip(rows, encodings, strict=True):

@@ -62,9 +62,7 @@ class MiniLM:
         return means / np.linalg.norm(means, axis=1, keepdims=True)
 
     def _encodings(self, texts: Sequence[str]) -> Any:
-        return self._tokenizer.encode_batch(
-            [both_ends(text, MOST_CHARACTERS) for text in texts], add_special_tokens=False
-        )
+        return self._tokenizer.encode_batch([both_ends(text) for text in texts], add_special_tokens=False)
 
     def _pieces(self, ids: list[int]) -> Pieces:
         """The text's tokens in pieces, at most four of them, spread evenly from the first to the last."""
@@ -136,8 +134,8 @@ def check(path: Path, sha256: Mapping[str, str]) -> None:
             raise Unavailable(f"{path / name} is not the file we know: its sha256 is {digest}.")
 
 
-def both_ends(text: str, most: int) -> str:
-    """The text, or its first and last parts if it is longer than `most` characters; valid Unicode in any case."""
-    half = most // 2
-    cut = text if len(text) <= most else f"{text[:half]} {text[-half:]}"
+def both_ends(text: str) -> str:
+    """The text, or its first and last parts if it is longer than what is read; valid Unicode in any case."""
+    half = MOST_CHARACTERS // 2
+    cut = text if len(text) <= MOST_CHARACTERS else f"{text[:half]} {text[-half:]}"
     return cut.encode(errors="replace").decode()

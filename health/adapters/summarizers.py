@@ -2,7 +2,7 @@
 
 Each piece fits the summariser's own window; the summaries of the pieces are then summarised together. A call
 that does not return in time is left behind in its thread: None is the answer, and the extractive summary serves.
-What comes back is not trusted here: `health.compaction.choosing.summary_checks` judges it.
+What comes back is not trusted here: `health.compaction.choosing.summaries` judges it.
 """
 
 from __future__ import annotations

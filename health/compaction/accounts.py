@@ -19,12 +19,12 @@ from health.compaction.reading.facts_in_play import readable
 from health.compaction.reading.ledger_patterns import may_bind
 from health.compaction.reading.quoting import sentences
 from health.compaction.reading.text import words
-from health.compaction.terms.later import Later
 from health.compaction.terms.outcome import (
     BreakingOutcome,
     Code,
     CompactionOutcome,
     Extent,
+    Later,
     Loss,
     Receipt,
     Status,

@@ -1,4 +1,5 @@
-"""A run of compaction: the chain in passes, then recovery if that does not fit, then the account of it all.
+"""A run of compaction: the chain in passes, then recovery if that does not fit, then the account of it all. In a pass
+each strategy works once, on the best state so far, and there are more of them while that pays.
 
 `compact` is a pure generator: it yields `Need`s and is sent answers, and yields `Step`s and is sent them back with
 their time. Closing it cancels. What happens when a strategy does wrong is in `attempts`.
@@ -7,23 +8,118 @@ their time. Closing it cancels. What happens when a strategy does wrong is in `a
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from health.compaction import recovery
 from health.compaction.accounts import applied, coherence_of, failed, rewarded
 from health.compaction.attempts import Journal, tried
-from health.compaction.config import CHAIN_ORDER, RecoveryMode, chain_for
+from health.compaction.config import CHAIN_ORDER, PASSAGES, PASSAGES_AND_LAST_FIVE, RecoveryMode, chain_for
 from health.compaction.laws.floor import diagnosis, irreducible
-from health.compaction.passes import Passes, Stepping, joined, pays, step_of
+from health.compaction.laws.weave import is_squeezed, ledger_tokens
 from health.compaction.shortening import make_room
 from health.compaction.strategies import REGISTRY
 from health.compaction.strategies.truncate import truncate
 from health.compaction.terms.outcome import Code, CompactionOutcome, Status, Step
 from health.compaction.terms.ports import Attempt, Kit, Need, Strategy, unchanged
-from health.compaction.terms.pressure import marks
+from health.compaction.terms.pressure import at_goal, is_acceptable, marks
 from health.compaction.terms.reasons import Reason, Why
-from health.compaction.terms.units import ContextState
+from health.compaction.terms.units import ContextState, Unit
+
+Stepping = Generator[Need | Step, Any, Attempt]
+CHOOSING = frozenset({PASSAGES, PASSAGES_AND_LAST_FIVE})
+# What these take away is their own choice, or they fill the context themselves. Of all others the best comes back.
+FULL_BY_THEMSELVES = CHOOSING | {"prune_with_agent", "fresh_start"}
+
+
+def pays(before: ContextState, after: ContextState) -> bool:
+    """Whether going on with `after` is worth the change: a tenth is gained, or it fits at last."""
+    gained = before.estimated_tokens - after.estimated_tokens
+    enough = gained >= before.config.min_gain * before.estimated_tokens
+    return gained > 0 and (enough or (after.fits and not before.fits))
+
+
+def joined(first: Attempt, second: Attempt) -> Attempt:
+    """Both as one, with what either read, and what gave way to either."""
+    return replace(
+        second,
+        changed=first.changed or second.changed,
+        reads=first.reads + second.reads,
+        gave_way=first.gave_way + second.gave_way,
+    )
+
+
+def step_of(phase: str, before: ContextState, attempt: Attempt) -> Step:
+    return Step(
+        phase=phase,
+        estimated_before=before.estimated_tokens,
+        estimated_after=attempt.state.estimated_tokens,
+        changed=attempt.changed,
+        why=attempt.why,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Passes:
+    """A chain by name, and what its strategies are handed.
+
+    The ledger's entries, and the `originals` unless a caller knows older ones, are those of each pass's first state.
+    """
+
+    chain: tuple[tuple[str, Strategy], ...]
+    kit: Kit
+    journal: Journal
+    originals: tuple[Unit, ...] = ()
+
+    def settled(self, start: ContextState, *, live: bool = True) -> Stepping:
+        """The best that passes make of a state: within the limit only what pays is taken, over it whatever shrinks.
+
+        Steps of a pass are reported when it is taken; those of the first at once, if this is to be seen live.
+        """
+        best, number = unchanged(start), 0
+        while _goes_on(best.state, number):
+            further, steps = yield from self._pass(best.state, live=live and not number)
+            paid = pays(best.state, further.state)
+            if paid or not best.state.fits:
+                yield from self.journal.report(*steps)
+                best = joined(best, further)
+            if not paid:
+                break
+            number += 1
+        return best
+
+    def _pass(
+        self, state: ContextState, *, live: bool
+    ) -> Generator[Need | Step, Any, tuple[Attempt, tuple[Step, ...]]]:
+        """Each strategy once, until the goal, and the steps that were not yet reported.
+
+        Behind a choice of passages none goes on from what is acceptable: it would throw away what was chosen.
+        """
+        best = unchanged(replace(state, originals=self.originals or state.units))
+        kit = replace(self.kit, entries=self.journal.entries(state.units))
+        steps: tuple[Step, ...] = ()
+        chosen = False
+        for name, strategy in self.chain:
+            if at_goal(best.state, ledger_tokens(best.state)) or (chosen and is_acceptable(best.state)):
+                break
+            chosen = chosen or name in CHOOSING
+            trying = tried(strategy, best.state, kit, fills_up=name not in FULL_BY_THEMSELVES)
+            attempt: Attempt = yield from self.journal.listening(trying)
+            step = step_of(name, best.state, attempt)
+            if live:
+                yield from self.journal.report(step)
+            else:
+                steps = (*steps, step)
+            best = joined(best, attempt)
+        return best, steps
+
+
+def _goes_on(state: ContextState, number: int) -> bool:
+    """Over the limit three passes are allowed; within it each must gain a tenth, so there are few."""
+    if is_acceptable(state):
+        return False
+    return not number or state.fits or number < state.config.hybrid.max_iterations
+
 
 Compacting = Generator[Need | Step, Any, CompactionOutcome]
 
@@ -99,13 +195,15 @@ def _decided(
         return failed(untouched, Code.BREAKER_FAILED, diagnosis(floor, limit=state.limit))
     untouched = replace(untouched, ledger=passes.journal.entries(state.units))
     begun = yield from _with_room(state, passes, untouched.ledger)
-    best = joined(begun, (yield from passes.settled(begun.state)))
+    settled = yield from passes.settled(begun.state)
+    best = joined(begun, (yield from _with_ledger(settled, passes, untouched.ledger)))
     if best.state.fits:
         return applied(untouched, best) if pays(state, best.state) else replace(untouched, why=_no_gain(state))
     rescued = yield from _rescued(best.state, passes, untouched.ledger)
     if not rescued.state.fits:
         return failed(untouched, Code.TOKEN_LIMIT_EXCEEDED, _excess(best.state))
-    settled = yield from passes.settled(rescued.state, live=False)
+    again = yield from passes.settled(rescued.state, live=False)
+    settled = yield from _with_ledger(again, passes, untouched.ledger)
     outcome = applied(untouched, joined(joined(best, rescued), settled))
     return replace(outcome, recovered=state.config.recovery_mode)
 
@@ -118,6 +216,21 @@ def _with_room(state: ContextState, passes: Passes, entries: Sequence[Any]) -> S
         step = Step(phase=SHORTENING, estimated_before=each.before, estimated_after=each.after, changed=True)
         yield from passes.journal.report(replace(step, why=each.why))
     return attempt
+
+
+def _with_ledger(done: Attempt, passes: Passes, entries: Sequence[Any]) -> Stepping:
+    """What was done, and where it leaves no room for what the user laid down, filler goes.
+
+    Where passages were chosen last, they hold what is worth most of all that is no rule.
+    """
+    kit = replace(passes.kit, entries=entries)
+    last = next((step.phase for step in reversed(passes.journal.steps) if step.changed), "")
+    if not (done.changed and done.state.fits and is_squeezed(done.state, kit, only_rules=last in CHOOSING)):
+        return done
+    attempt = yield from passes.journal.listening(tried(recovery.room_for_ledger, done.state, kit))
+    if attempt.changed:
+        yield from passes.journal.report(step_of(PASSAGES, done.state, attempt))
+    return joined(done, attempt)
 
 
 def _rescued(state: ContextState, passes: Passes, entries: Sequence[Any]) -> Stepping:

@@ -1,6 +1,7 @@
 """When the chain's best still does not fit: what must stay is kept, the rest goes to the archive, and this is said.
 
-`fresh_start` writes a handover, `truncate` a placeholder, `bare` nothing. Where what must stay is itself too much, it
+`fresh_start` writes a handover, `truncate` a placeholder, `bare` nothing; `room_for_ledger` comes where all fits but
+what the user laid down. Where what must stay is itself too much, it
 was shortened before (`shortening`).
 """
 
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from health.compaction.choosing import summaries
 from health.compaction.laws.floor import OPENING, standing
 from health.compaction.laws.weave import ledger_beside
+from health.compaction.strategies.select_passages import passages_within
 from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
 from health.compaction.terms.pressure import marks, tokens
 from health.compaction.terms.reasons import Reason, Why
@@ -58,6 +60,14 @@ def bare(state: ContextState, kit: Kit) -> Asking:
     if units == state.units:
         return unchanged(state, Why.NOTHING_MORE)
     return Attempt(state=state.having(units), changed=True, why=Reason(Why.ONLY_WHAT_MUST_STAY))
+
+
+def room_for_ledger(state: ContextState, kit: Kit) -> Asking:
+    """Where filler stands that took the room of what the user laid down: passages beside the whole ledger, else only
+    what must stay."""
+    target = state.limit + state.ledger_tokens - tokens(state.config.ledger_share, state.limit)
+    attempt = yield from passages_within(target, state, kit)
+    return attempt if attempt.changed else (yield from bare(state, kit))
 
 
 def _placed(written: Sequence[Unit], kept: Sequence[Unit], before: Sequence[Unit]) -> tuple[Unit, ...]:

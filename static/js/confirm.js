@@ -3,6 +3,22 @@
 const slot = document.getElementById("confirm-slot");
 let opener = null;
 
+/* What is typed into a form that [data-keeps] it is there again when the form is opened anew, until it was accepted. */
+const WORDS = "textarea, input[type=number]";
+const draftOf = (field) => `draft-${field.form.getAttribute("action")}-${field.name}`;
+
+function keepWords(form) {
+  for (const field of form.querySelectorAll(WORDS)) {
+    field.value = sessionStorage.getItem(draftOf(field)) ?? field.value;
+    field.addEventListener("input", () => sessionStorage.setItem(draftOf(field), field.value));
+  }
+}
+
+document.addEventListener("htmx:afterRequest", ({ target, detail }) => {
+  if (!target.matches("[data-keeps]") || !detail.successful) return;
+  for (const field of target.querySelectorAll(WORDS)) sessionStorage.removeItem(draftOf(field));
+});
+
 function open(dialog) {
   opener = document.activeElement?.closest("details.menu")?.querySelector("summary") ?? document.activeElement;
   let sent = false;
@@ -23,6 +39,7 @@ function open(dialog) {
     sent = true;
     setTimeout(() => dialog.close());
   });
+  for (const form of dialog.querySelectorAll("[data-keeps]")) keepWords(form);
   for (const menu of document.querySelectorAll("details.menu[open]")) menu.open = false;
   dialog.showModal();
 }

@@ -6,14 +6,16 @@ const drawer = document.getElementById("notebook-drawer");
 const undo = document.getElementById("notebook-undo");
 const { failed, offline } = document.getElementById("messages").dataset;
 
-// The socket leaves edit forms alone: what they edit may have changed since they were drawn.
+// The socket leaves edit forms alone: what they edit may have changed since they were drawn. Else what was typed stays.
 drawer.addEventListener("click", (event) => {
   const edit = event.target.closest("details.edit > summary")?.parentElement;
   if (!edit || edit.open) return;
   const now = edit.closest("[data-version]");
-  edit.querySelector("textarea").value = now.querySelector("template.source").content.textContent;
-  edit.querySelector("[name=version]").value = now.dataset.version;
+  const version = edit.querySelector("[name=version]");
   complain(edit, "");
+  if (version.value === now.dataset.version) return;
+  edit.querySelector("textarea").value = now.querySelector("template.source").content.textContent;
+  version.value = now.dataset.version;
 });
 
 // A reminder that is removed takes its form with it, but not what was typed there.

@@ -18,7 +18,7 @@ from dialogs.models import Dialog
 from health import rewards
 from health.models import Proposal
 from tests.dialogs.compacting_builders import a_history, guard
-from tests.dialogs.learning.writes.test_proposals import over_hits
+from tests.dialogs.learning.test_proposals import over_hits
 from tests.health.test_rewards import a_row
 
 

@@ -103,6 +103,27 @@ def test_at_twice_the_size_no_dialog_is_too_wide_and_the_menus_at_the_top_are_re
             visitor.keyboard.press("Escape")
 
 
+LOOK = """selector => {
+    const style = getComputedStyle(document.querySelector(selector));
+    return [style.fill, style.outlineStyle, style.backgroundColor];
+}"""
+
+
+def test_in_forced_colours_level_selection_focus_and_buttons_are_seen(visitor: Page, stack: Stack) -> None:
+    """As Windows' high contrast has them: backgrounds are gone, and colours that nobody chose again are a person's."""
+    visitor.emulate_media(forced_colors="active", color_scheme="dark")
+    visitor.goto(f"{stack.url}/")
+
+    (fill, *_), (track, *_) = (visitor.evaluate(LOOK, f".meter-bar .meter-{part}") for part in ("fill", "track"))
+    assert fill != track
+    outlines = [visitor.evaluate(LOOK, f".tabs a{which}")[1] for which in ("[aria-current]", ":not([aria-current])")]
+    assert outlines == ["double", "none"]
+    assert visitor.evaluate(LOOK, ".button-primary")[2] != visitor.evaluate(LOOK, "body")[2]
+    visitor.keyboard.press("Tab")
+    visitor.keyboard.press("Tab")
+    assert visitor.evaluate(LOOK, ":focus")[1] == "solid"
+
+
 def test_a_conversation_is_begun_led_and_looked_into_by_keyboard_alone(visitor: Page, stack: Stack) -> None:
     play(stack, ANSWER, ANSWER)
     visitor.keyboard.press("Tab")

@@ -188,8 +188,12 @@ def remove_though_the_sockets_news_come_first(page: Page) -> None:
 
 
 def close_by_escape(page: Page) -> None:
-    """A form first, and the drawer then."""
+    """A form first, and the drawer then. What was typed into the form is there again."""
     field = edit(page, 2)
+    field.fill("Pears, and a long list of")
+    field.press("Escape")
+    expect(field).to_be_hidden()
+    expect(edit(page, 2)).to_have_value("Pears, and a long list of")
     field.press("Escape")
     expect(field).to_be_hidden()
     expect(reminders(page).first).to_be_visible()

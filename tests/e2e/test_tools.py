@@ -164,6 +164,12 @@ def start_run(page: Page, goal: str) -> None:
     page.get_by_role("link", name="Keep going on its own").click()
     page.get_by_label("Goal").fill(goal)
     page.get_by_label("At most how many generations").fill("9")
+    # Pressed by chance: what was typed is there again.
+    page.keyboard.press("Escape")
+    page.get_by_label("Dialog actions").click()
+    page.get_by_role("link", name="Keep going on its own").click()
+    expect(page.get_by_label("Goal")).to_have_value(goal)
+    expect(page.get_by_label("At most how many generations")).to_have_value("9")
     page.get_by_role("button", name="Start").click()
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from dialogs.models import Dialog
 
 Arguments = Mapping[str, Any]
+Perform = Callable[[Dialog, Arguments], str]
 
 
 class ToolError(Exception):
@@ -35,7 +36,14 @@ class DialogTool:
     name: str
     description: str
     parameters: Mapping[str, Any]
-    perform: Callable[[Dialog, Arguments], str]
+    perform: Perform
+
+
+def dialog_tool(description: str, **properties: Mapping[str, Any]) -> Callable[[Perform], DialogTool]:
+    """Makes the function below a tool of its name. `properties` are its arguments, as `schema` takes them."""
+    return lambda perform: DialogTool(
+        name=perform.__name__, description=description, parameters=schema(**properties), perform=perform
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

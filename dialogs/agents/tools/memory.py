@@ -7,7 +7,7 @@ dialog: end the course, ask the person, call the goal reached.
 from __future__ import annotations
 
 from dialogs.agents import writes
-from dialogs.agents.tools.base import Arguments, DialogTool, ToolError, schema
+from dialogs.agents.tools.base import Arguments, DialogTool, ToolError, dialog_tool, schema
 from dialogs.models import Dialog, Reminder
 from dialogs.models.dialog import Author
 from dialogs.transcript.reads.courses import course_page
@@ -20,12 +20,14 @@ TEXT = {"type": "string", "minLength": 1}
 NUMBER = {"type": "integer", "minimum": 1}
 
 
+@dialog_tool("Note what you must still know in the next course; several lines are welcome.", content=TEXT)
 def add_reminder(dialog: Dialog, arguments: Arguments) -> str:
     added = writes.add_reminder(dialog=dialog, content=arguments["content"], author=Author.AGENT)
     mark_curated(current_course(dialog))
     return f"Reminder {added.number} is added."
 
 
+@dialog_tool("Replace a reminder's text.", number=NUMBER, content=TEXT)
 def update_reminder(dialog: Dialog, arguments: Arguments) -> str:
     number = arguments["number"]
     before = Reminder.objects.filter(dialog=dialog, number=number).values_list("version", flat=True).first()
@@ -36,20 +38,24 @@ def update_reminder(dialog: Dialog, arguments: Arguments) -> str:
     return f"Reminder {number} is updated."
 
 
+@dialog_tool("Remove a reminder.", number=NUMBER)
 def delete_reminder(dialog: Dialog, arguments: Arguments) -> str:
     writes.remove_reminder(dialog=dialog, number=arguments["number"])
     return f"Reminder {arguments['number']} is removed."
 
 
+@dialog_tool("Replace the Taskdoc, the task's standing description.", content={"type": "string"})
 def update_taskdoc(dialog: Dialog, arguments: Arguments) -> str:
     writes.write_taskdoc(dialog=dialog, content=arguments["content"])
     return "The Taskdoc is written."
 
 
+@dialog_tool("Read all of a reminder that is shown shortened.", number=NUMBER)
 def read_reminder(dialog: Dialog, arguments: Arguments) -> str:
     return writes.kept_reminder(dialog, arguments["number"]).content
 
 
+@dialog_tool("Read an earlier course, page by page.", course=NUMBER, page=NUMBER | {"optional": True})
 def read_course(dialog: Dialog, arguments: Arguments) -> str:
     page = course_page(dialog, number=arguments["course"], page=arguments.get("page", 1))
     if page is None:
@@ -57,50 +63,14 @@ def read_course(dialog: Dialog, arguments: Arguments) -> str:
     return page
 
 
-REMINDERS = (
-    DialogTool(
-        name="add_reminder",
-        description="Note what you must still know in the next course; several lines are welcome.",
-        parameters=schema(content=TEXT),
-        perform=add_reminder,
-    ),
-    DialogTool(
-        name="update_reminder",
-        description="Replace a reminder's text.",
-        parameters=schema(number=NUMBER, content=TEXT),
-        perform=update_reminder,
-    ),
-    DialogTool(
-        name="delete_reminder",
-        description="Remove a reminder.",
-        parameters=schema(number=NUMBER),
-        perform=delete_reminder,
-    ),
-    DialogTool(
-        name="update_taskdoc",
-        description="Replace the Taskdoc, the task's standing description.",
-        parameters=schema(content={"type": "string"}),
-        perform=update_taskdoc,
-    ),
-)
-READ_REMINDER = DialogTool(
-    name="read_reminder",
-    description="Read all of a reminder that is shown shortened.",
-    parameters=schema(number=NUMBER),
-    perform=read_reminder,
-)
-READ_COURSE = DialogTool(
-    name="read_course",
-    description="Read an earlier course, page by page.",
-    parameters=schema(course=NUMBER, page=NUMBER | {"optional": True}),
-    perform=read_course,
-)
+REMINDERS = (add_reminder, update_reminder, delete_reminder, update_taskdoc)
 
 
 def by_the_round(_dialog: Dialog, _arguments: Arguments) -> str:
     raise ToolError("This tool cannot be called here.")
 
 
+@dialog_tool("Say that your goal is reached.", summary=TEXT)
 def goal_done(dialog: Dialog, arguments: Arguments) -> str:
     if not finish_run(dialog, summary=arguments["summary"]):
         raise ToolError("No goal is being worked on.")
@@ -121,10 +91,4 @@ ASK = DialogTool(
     description="Ask the person what only they can decide, and wait for the answer.",
     parameters=schema(question=TEXT, choices={"type": "array", "items": TEXT, "maxItems": 8, "optional": True}),
     perform=by_the_round,
-)
-GOAL_DONE = DialogTool(
-    name="goal_done",
-    description="Say that your goal is reached.",
-    parameters=schema(summary=TEXT),
-    perform=goal_done,
 )

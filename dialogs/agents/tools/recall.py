@@ -10,10 +10,10 @@ from typing import Any
 
 from django.db.models import QuerySet, UUIDField
 
-from dialogs.agents.tools.base import Arguments, DialogTool, ToolError, schema
+from dialogs.agents.tools.base import Arguments, ToolError, dialog_tool
 from dialogs.llms.counter import counter_of
 from dialogs.models import Dialog
-from dialogs.transcript.reads.recalled import MOST_QUOTED, NOTHING, QUOTED, Passage, recalled
+from dialogs.transcript.search import MOST_QUOTED, NOTHING, QUOTED, Passage, recalled
 from dominds.prepared import prepared
 from health.compaction.reading.markers import harmless
 from health.compaction.terms.ports import Counter
@@ -42,6 +42,11 @@ def _applied_in(dialog_id: Any) -> QuerySet[CompactionRun, Any]:
     return applied.order_by().values_list("pk")[:1]
 
 
+@dialog_tool(
+    "Look up what was said earlier and left your context, by words that you expect to stand there.",
+    query={"type": "string", "minLength": 1},
+    limit={"type": "integer", "minimum": 1, "maximum": MOST_QUOTED, "optional": True},
+)
 def recall(dialog: Dialog, arguments: Arguments) -> str:
     best = recalled(dialog, arguments["query"], limit=arguments.get("limit", QUOTED))
     if not best:
@@ -63,14 +68,3 @@ def _within(texts: Iterator[str], counter: Counter) -> Iterator[str]:
         if left < 0:
             return
         yield text
-
-
-RECALL = DialogTool(
-    name="recall",
-    description=("Look up what was said earlier and left your context, by words that you expect to stand there."),
-    parameters=schema(
-        query={"type": "string", "minLength": 1},
-        limit={"type": "integer", "minimum": 1, "maximum": MOST_QUOTED, "optional": True},
-    ),
-    perform=recall,
-)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dialogs.agents.reads import reminders_of, share_passed
 from dialogs.agents.tools.base import Tool
 from dialogs.agents.tools.mcp import mcp_tools
-from dialogs.agents.tools.memory import ASK, CLEAR, GOAL_DONE, READ_COURSE, READ_REMINDER, REMINDERS
-from dialogs.agents.tools.recall import RECALL, offers_recall
+from dialogs.agents.tools.memory import ASK, CLEAR, REMINDERS, goal_done, read_course, read_reminder
+from dialogs.agents.tools.recall import offers_recall, recall
 from dialogs.agents.tools.workspace import workspace_tools
 from dialogs.models import Dialog
 from dialogs.transcript.reads.autonomous import active_run
@@ -39,20 +39,20 @@ def own_tools(dialog: Dialog, *, compacted: bool | None = None) -> tuple[Tool, .
     Where reminders are shown shortened, the tool that reads them comes on top."""
     if not offers_own_tools(dialog):
         return ()
-    archive = (RECALL,) if offers_recall(dialog, compacted=compacted) else ()
+    archive = (recall,) if offers_recall(dialog, compacted=compacted) else ()
     if dialog.is_client_driven:
         return _clients(dialog, archive)
     short = _for_shortened(dialog)
     notes = IN_LARGE_ROOMS if offers_notes(dialog) else ()
-    earlier = (READ_COURSE,) if has_earlier_courses(dialog) else ()
+    earlier = (read_course,) if has_earlier_courses(dialog) else ()
     if not notes and has_room_for_one(dialog):
         return (*short, *(archive or earlier or (ASK,)))
-    goal = (GOAL_DONE,) if active_run(dialog) else ()
+    goal = (goal_done,) if active_run(dialog) else ()
     return (*notes, *short, *earlier, *archive, ASK, *goal)
 
 
 def _for_shortened(dialog: Dialog) -> tuple[Tool, ...]:
-    return () if share_passed(dialog, reminders_of(dialog)) is None else (READ_REMINDER,)
+    return () if share_passed(dialog, reminders_of(dialog)) is None else (read_reminder,)
 
 
 def _clients(dialog: Dialog, archive: tuple[Tool, ...]) -> tuple[Tool, ...]:

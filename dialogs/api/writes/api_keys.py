@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Collection
 from datetime import datetime, timedelta
+from typing import TypedDict, Unpack
 
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
@@ -30,59 +31,33 @@ class InvalidApiKey(ValueError):
     """`str(error)` is a translated sentence that says what is wrong."""
 
 
+class Chosen(TypedDict, total=False):
+    """What a person chooses of a key, now and later; what is left out stays as it is."""
+
+    name: str
+    allowed_models: Collection[str]
+    notices: str
+    offers_recall: bool
+    requests_per_minute: int | None
+    expires_at: datetime | None
+
+
 @transaction.atomic
-def create_key(
-    *,
-    owner: User,
-    name: str,
-    scope: str = ApiKey.Scope.CHAT,
-    allowed_models: Collection[str] = (),
-    notices: str = ApiKey.Notices.EVENT,
-    offers_recall: bool = False,
-    requests_per_minute: int | None = None,
-    expires_at: datetime | None = None,
-) -> tuple[ApiKey, str]:
+def create_key(*, owner: User, scope: str = ApiKey.Scope.CHAT, **chosen: Unpack[Chosen]) -> tuple[ApiKey, str]:
     """A new key, and its secret, which nobody can read again."""
     secret = MARK + secrets.token_urlsafe(SECRET_BYTES)
     key = ApiKey(owner=owner, prefix=secret[:PREFIX_CHARS], sha256=fingerprint(secret), scope=scope)
-    _fill(
-        key,
-        name=name,
-        allowed_models=allowed_models,
-        notices=notices,
-        offers_recall=offers_recall,
-        requests_per_minute=requests_per_minute,
-        expires_at=expires_at,
-    )
-    key.save()
+    _fill(key, chosen)
     return key, secret
 
 
 @transaction.atomic
-def change_key(
-    *,
-    key: ApiKey,
-    name: str,
-    allowed_models: Collection[str],
-    notices: str,
-    offers_recall: bool,
-    requests_per_minute: int | None,
-    expires_at: datetime | None,
-) -> ApiKey:
+def change_key(*, key: ApiKey, **chosen: Unpack[Chosen]) -> ApiKey:
     """All but its secret and its scope: who handed out a key that reads must not find it chatting."""
     row = ApiKey.objects.select_for_update().get(pk=key.pk)
     if row.revoked_at:
         raise InvalidApiKey(_("This key was revoked. Create another one."))
-    _fill(
-        row,
-        name=name,
-        allowed_models=allowed_models,
-        notices=notices,
-        offers_recall=offers_recall,
-        requests_per_minute=requests_per_minute,
-        expires_at=expires_at,
-    )
-    row.save()
+    _fill(row, chosen)
     return row
 
 
@@ -100,25 +75,21 @@ def touch(key: ApiKey) -> None:
     ApiKey.objects.filter(unnoted, pk=key.pk).update(last_used_at=now)
 
 
-def _fill(
-    key: ApiKey,
-    *,
-    name: str,
-    allowed_models: Collection[str],
-    notices: str,
-    offers_recall: bool,
-    requests_per_minute: int | None,
-    expires_at: datetime | None,
-) -> None:
+def _fill(key: ApiKey, chosen: Chosen) -> None:
+    expires_at, requests_per_minute = chosen.get("expires_at"), chosen.get("requests_per_minute")
     if expires_at and expires_at != key.expires_at and expires_at <= timezone.now():
         raise InvalidApiKey(_("The day when a key expires must be in the future."))
     if requests_per_minute and requests_per_minute > MOST_REQUESTS:
         raise InvalidApiKey(_("At most %(most)s requests per minute can be set.") % {"most": f"{MOST_REQUESTS:,}"})
-    key.allowed_models = _known(allowed_models, before=key.allowed_models)
-    key.name = " ".join(storable(name).split())
-    key.notices, key.offers_recall = notices, offers_recall
-    key.requests_per_minute, key.expires_at = requests_per_minute, expires_at
-    _check(key)
+    models = _known(chosen.get("allowed_models", key.allowed_models), before=key.allowed_models)
+    name = " ".join(storable(chosen.get("name", key.name)).split())
+    for field, value in {**chosen, "allowed_models": models, "name": name}.items():
+        setattr(key, field, value)
+    try:
+        key.clean_fields()
+    except ValidationError as error:
+        raise InvalidApiKey(_sentence(key, error)) from error
+    key.save()
 
 
 def _known(models: Collection[str], *, before: Collection[str]) -> list[str]:
@@ -128,13 +99,6 @@ def _known(models: Collection[str], *, before: Collection[str]) -> list[str]:
     if unknown:
         raise InvalidApiKey(_("There is no model %(models)s here.") % {"models": ", ".join(unknown)})
     return list(dict.fromkeys(models))
-
-
-def _check(key: ApiKey) -> None:
-    try:
-        key.clean_fields()
-    except ValidationError as error:
-        raise InvalidApiKey(_sentence(key, error)) from error
 
 
 def _sentence(key: ApiKey, error: ValidationError) -> str:

@@ -24,11 +24,11 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dialogs.common.errors import DialogError
 from dialogs.context.chart import HEADROOM, Tick, short
+from dialogs.learning import writes as service
 from dialogs.learning.reads.figures import Row, rows
 from dialogs.learning.reads.proposals import decided_proposals, open_proposals
 from dialogs.learning.reads.series import Pattern, Point, Scope, Series, patterns, series
 from dialogs.learning.views.events import PERIODS, Asked
-from dialogs.learning.writes import proposals as service
 from dialogs.models import LLM, Agent, Dialog, Generation
 from dialogs.transcript.views import number_or_zero, person_of, render_part, staff_only
 from dialogs.turns.reads.events import agents_to_choose, llms_to_choose

@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from dialogs.learning.what_if import work as service
 from dialogs.learning.what_if.variants import (
     CHAINS,
     LIMITS,
@@ -29,7 +30,6 @@ from dialogs.learning.what_if.variants import (
     what_if_of,
 )
 from dialogs.learning.what_if.work import first_row, perform
-from dialogs.learning.writes import what_if as service
 from dialogs.models import Agent
 from dialogs.transcript.views import key_in, person_of
 from health.compaction.strategies import REGISTRY

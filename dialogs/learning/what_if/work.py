@@ -1,30 +1,35 @@
-"""Working at a "what if": replay after replay, each kept at once, in slices between which others have their turn.
+"""A "what if" as it is asked for and worked at: replay after replay, each kept at once, in slices between which others
+have their turn. It is never put into force, and only the newest few of a person are kept.
 
 A replay takes one dialog under one limit and one chain through the critic's replay, with the engine itself for every
-compaction in it. No model is asked, nothing is stored, and static vectors do, as in a worker of the turns. All numbers
-are estimates.
+compaction in it. No model is asked, no dialog is changed, and static vectors do, as in a worker of the turns. All
+numbers are estimates.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from math import inf
 from time import monotonic
 from typing import Any
 
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import F, Q
+from django.utils import timezone
 from django.utils.functional import cached_property
 
+from dialogs.common.schedule import replay_on_commit
 from dialogs.compaction.facts import LEAST_GAIN
 from dialogs.compaction.work import config_for
 from dialogs.context.estimate import growth_of
 from dialogs.context.material import Material, material
-from dialogs.learning.what_if.variants import Variant
-from dialogs.learning.writes import what_if as service
+from dialogs.learning.what_if.variants import Variant, dialogs_of
 from dialogs.llms.guard import active_guard, config_of
-from dialogs.models import Dialog
+from dialogs.models import Agent, Dialog
 from health.adapters import embeddings
 from health.compaction.accounts import BINDING, MOST_LOSSES
 from health.compaction.chain import compact
@@ -34,6 +39,7 @@ from health.compaction.terms.outcome import CompactionOutcome, Loss, Status
 from health.compaction.terms.ports import Answer, Embed, Need
 from health.critic.replay import Growth, Happening, Rules, gone_through, to_the_goal
 from health.models import CompactionRun, LlmPrice, WhatIf
+from health.models.claims import claimed_until, is_over
 
 logger = logging.getLogger(__name__)
 # The worker of compactions is one. A live one waits that long for what nobody needs at once, and until a dialog is read
@@ -54,18 +60,18 @@ def first_row(variant: Variant) -> Row:
 
 def perform(what_if_id: int, *, seconds: float = SLICE_SECONDS) -> bool:
     """Go on with it for a slice. True: there is more to do."""
-    held = service.claim(what_if_id)
+    held = claim(what_if_id)
     if held is None:
         return False
     try:
         return _slice(WhatIf.objects.get(pk=what_if_id), held, until=monotonic() + seconds)
     except Exception:
         logger.exception("What if %s failed", what_if_id)
-        service.finish(held, WhatIf.Status.FAILED)
+        finish(held, WhatIf.Status.FAILED)
         return False
 
 
-def _slice(row: WhatIf, held: service.Claim, *, until: float) -> bool:
+def _slice(row: WhatIf, held: Claim, *, until: float) -> bool:
     course: Course | None = None
     price: Decimal | None = None
     for number in range(row.done, row.total):
@@ -80,11 +86,11 @@ def _slice(row: WhatIf, held: service.Claim, *, until: float) -> bool:
         elif came:
             row.rows[at] = _added(row.rows[at], came, price)
         done = number if isinstance(came, Halfway) else number + 1
-        if not service.keep(held, rows=row.rows, done=done):
+        if not keep(held, rows=row.rows, done=done):
             return False
         if monotonic() > until and done < row.total:
-            return service.leave(held)
-    service.finish(held, WhatIf.Status.FINISHED)
+            return leave(held)
+    finish(held, WhatIf.Status.FINISHED)
     return False
 
 
@@ -249,3 +255,56 @@ class Engine:
 
     def _answer(self, need: Need) -> Answer:
         return self._embed(need) if isinstance(need, Embed) else None
+
+
+# --- Writes: asking for one, holding it while it is worked at, keeping what came of it ---
+OPEN = (WhatIf.Status.QUEUED, WhatIf.Status.RUNNING)
+MOST_KEPT = 5
+
+
+@dataclass(frozen=True)
+class Claim:
+    what_if_id: int
+    token: int
+
+
+@transaction.atomic
+def ask(*, owner: User, agent: Agent, rows: Sequence[dict[str, Any]], most_dialogs: int) -> WhatIf:
+    """The newest dialogs of this person with the agent, once for every row. Whatever was under way before ends."""
+    before = WhatIf.objects.select_for_update().filter(owner=owner)
+    before.filter(status__in=OPEN).update(status=WhatIf.Status.CANCELLED, finished_at=timezone.now())
+    before.filter(pk__in=list(before.values_list("pk", flat=True)[MOST_KEPT - 1 :])).delete()
+    dialogs = [str(one) for one in dialogs_of(owner, agent)[:most_dialogs]]
+    row = WhatIf.objects.create(owner=owner, agent=agent, dialogs=dialogs, rows=list(rows))
+    replay_on_commit(row.pk)
+    return row
+
+
+def cancel(row: WhatIf) -> None:
+    WhatIf.objects.filter(pk=row.pk, status__in=OPEN).update(status=WhatIf.Status.CANCELLED, finished_at=timezone.now())
+
+
+def claim(what_if_id: int) -> Claim | None:
+    """Claim the "what if", if nobody works at it."""
+    taken = WhatIf.objects.filter(Q(claimed_until=None) | is_over(), pk=what_if_id, status__in=OPEN).update(
+        status=WhatIf.Status.RUNNING, claim_token=F("claim_token") + 1, claimed_until=claimed_until()
+    )
+    return Claim(what_if_id, WhatIf.objects.get(pk=what_if_id).claim_token) if taken else None
+
+
+def keep(held: Claim, *, rows: Sequence[dict[str, Any]], done: int) -> bool:
+    """Keep one more replay. False: somebody cancelled the "what if", or another worker has it now."""
+    return bool(_held(held).update(rows=list(rows), done=done, claimed_until=claimed_until()))
+
+
+def finish(held: Claim, status: str) -> None:
+    _held(held).update(status=status, finished_at=timezone.now())
+
+
+def leave(held: Claim) -> bool:
+    """Let another go on with it; whether there is anything to go on with."""
+    return bool(_held(held).update(claimed_until=timezone.now()))
+
+
+def _held(held: Claim):  # type: ignore[no-untyped-def]  # a QuerySet, whose type needs the manager's
+    return WhatIf.objects.filter(pk=held.what_if_id, claim_token=held.token, status=WhatIf.Status.RUNNING)

@@ -117,7 +117,7 @@ def glances(found: QuerySet[Dialog], *, newest_first: bool = False) -> list[Glan
     return _in_order(_glanced(found), newest_first=newest_first)
 
 
-def glances_on(shelf: Shelf, owner_id: int, *, newest_first: bool = False) -> list[Glance]:
+def glances_on(shelf: Shelf, owner_id: int, *, newest_first: bool) -> list[Glance]:
     """All of a person's dialogs on a shelf."""
     return _in_order(_on_shelves[shelf](owner_id), newest_first=newest_first)
 

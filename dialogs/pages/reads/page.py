@@ -75,13 +75,9 @@ def _enabled_llms() -> QuerySet[LLM]:
 SHOWN_REMOVED = 20
 
 
-def kept_reminders(dialog_id: UUID) -> list[Reminder]:
-    """In their order."""
-    return _kept(dialog_id)
-
-
 @prepared(UUIDField())
-def _kept(dialog_id: Any) -> QuerySet[Reminder]:
+def kept_reminders(dialog_id: Any) -> QuerySet[Reminder]:
+    """In their order."""
     return Reminder.objects.filter(dialog=dialog_id, removed_at=None).select_related("course")
 
 

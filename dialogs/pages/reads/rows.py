@@ -86,10 +86,22 @@ class MessageRow:
     @property
     def has_remarks(self) -> bool:
         """Something stands in its foot that an ordinary message has not."""
+        return bool(self.is_special or self.visibility is not None)
+
+    @property
+    def is_special(self) -> bool:
+        """Marked, cut, or with results that the model does not see whole."""
         ended = self.generation.finish_reason if self.generation else ""
-        is_seen_otherwise = self.visibility is not None or self.has_shortened_results
         is_cut = self.message.cut_short or ended in ENDED_EARLY or self.is_read_in_part
-        return bool(self.mark or is_seen_otherwise or is_cut)
+        return bool(self.mark or self.has_shortened_results or is_cut)
+
+    @property
+    def is_plain(self) -> bool:
+        """A text, and nothing about it that is not about most messages."""
+        has_more = self.calls or self.attachments or self.continues or self.reasoning or self.prompt or self.is_folded
+        is_last = self.is_last_user or self.is_last_answer or self.is_to_be_continued
+        is_other = has_more or is_last or self.is_special or self.pinned_share or len(self.versions) > 1
+        return bool(self.message.content and not is_other)
 
     # Where there is none, the database's own look for it takes long, and a row asks ten times.
     @cached_property

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from functools import partial
 from typing import Any
-from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.models import User
@@ -16,7 +15,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from dialogs.common.errors import DialogError
 from dialogs.compaction.writes import manual_compaction, view_changes
@@ -26,7 +25,7 @@ from dialogs.compaction.writes.manual_compaction import edit_draft, report_and_c
 from dialogs.models import Dialog, Message
 from dialogs.pages.views.dialog import act, action, sent, sheet
 from dialogs.pages.views.manage import confirm
-from dialogs.transcript.views import dialog_or_404, number_or_zero, person_of
+from dialogs.transcript.views import number_or_zero, of_dialog, person_of
 from dialogs.turns.reads.events import assignable, tasks_for
 from dialogs.turns.writes import events as service
 from dialogs.turns.writes.events import decline, dismiss
@@ -46,10 +45,9 @@ _MILESTONE_QUESTION = _RESET_QUESTION | {"question": gettext_lazy("The task is d
 
 
 @never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
-def now(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+@of_dialog("GET", "HEAD", "POST")
+def now(request: HttpRequest, dialog: Dialog) -> HttpResponse:
     """The form, and what it asks for."""
-    dialog = dialog_or_404(request, dialog_id)
     if request.method != "POST":
         return _form(request, dialog)
     focus, preview = request.POST.get("focus", ""), "preview" in request.POST
@@ -69,17 +67,15 @@ def _form(request: HttpRequest, dialog: Dialog, **typed: Any) -> HttpResponse:
     )
 
 
-@require_POST
-def up_to(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
+@of_dialog("POST")
+def up_to(request: HttpRequest, dialog: Dialog, message_id: int) -> HttpResponse:
     message = get_object_or_404(Message, dialog=dialog, pk=message_id)
     begin = partial(manual_compaction.request, dialog=dialog, by=person_of(request), up_to=message)
     return act(request, dialog, begin)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-def reset(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
+@of_dialog("GET", "HEAD", "POST")
+def reset(request: HttpRequest, dialog: Dialog) -> HttpResponse:
     if request.method != "POST":
         return confirm(request, dialog, _MILESTONE_QUESTION if "milestone" in request.GET else _RESET_QUESTION)
     return act(request, dialog, partial(manual_compaction.reset, dialog=dialog, by=person_of(request)))
@@ -89,16 +85,14 @@ cancel = action(cancel_run)
 discard = action(discard_draft)
 
 
-@require_POST
-def edit(request: HttpRequest, dialog_id: UUID, run_id: int) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
+@of_dialog("POST")
+def edit(request: HttpRequest, dialog: Dialog, run_id: int) -> HttpResponse:
     return act(request, dialog, partial(edit_draft, dialog=dialog, run_id=run_id, texts=_texts(request.POST)))
 
 
-@require_POST
-def apply(request: HttpRequest, dialog_id: UUID, run_id: int) -> HttpResponse:
+@of_dialog("POST")
+def apply(request: HttpRequest, dialog: Dialog, run_id: int) -> HttpResponse:
     """Apply a draft, with the words as they stand in the form, if the form was sent along."""
-    dialog = dialog_or_404(request, dialog_id)
     texts = _texts(request.POST)
 
     def edit_and_apply() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 from urllib.parse import urlencode
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
@@ -16,7 +16,6 @@ from django.urls import reverse
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.common.errors import DialogError
 from dialogs.compaction.writes.manual_compaction import Shortfall, compact_and_change, complete, shortfall
@@ -29,16 +28,23 @@ from dialogs.pages.views.lists import sidebar
 from dialogs.pages.writes import change_llm
 from dialogs.transcript.attachments import attached_image
 from dialogs.transcript.reads.courses import current_course, earlier_course
-from dialogs.transcript.views import View, dialog_or_404, number_or_zero, person_of, render_part, way_back, whole_text
+from dialogs.transcript.views import (
+    View,
+    number_or_zero,
+    of_dialog,
+    person_of,
+    render_part,
+    way_back,
+    whole_text,
+)
 from dialogs.transcript.writes.marks import set_pin, set_priority
 from dialogs.turns.reads.call_rows import whole_result
 from dialogs.turns.writes import messages as service
 
 
 @never_cache
-@require_GET
-def page(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
+@of_dialog("GET")
+def page(request: HttpRequest, dialog: Dialog) -> HttpResponse:
     return render(request, "dialogs/detail.html", _page_context(request, dialog))
 
 
@@ -59,9 +65,8 @@ def _page_context(request: HttpRequest, dialog: Dialog) -> dict[str, Any]:
     }
 
 
-@require_POST
-def send(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
+@of_dialog("POST")
+def send(request: HttpRequest, dialog: Dialog) -> HttpResponse:
     content, sending = request.POST.get("content", ""), request.POST.get("sending", "")
     return act(
         request,
@@ -71,9 +76,8 @@ def send(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     )
 
 
-@require_POST
-def edit(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
+@of_dialog("POST")
+def edit(request: HttpRequest, dialog: Dialog, message_id: int) -> HttpResponse:
     message = _message(dialog, message_id)
     content = request.POST.get("content", "")
     return act(
@@ -85,23 +89,20 @@ def edit(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse
 
 
 @never_cache
-@require_GET
-def edit_form(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
+@of_dialog("GET")
+def edit_form(request: HttpRequest, dialog: Dialog, message_id: int) -> HttpResponse:
     context = {"dialog": dialog, "message": _message(dialog, message_id)}
     return render_part(request, "dialogs/rows/_edit.html", context, title=_("Rewrite your message"))
 
 
-@require_POST
-def branch(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
+@of_dialog("POST")
+def branch(request: HttpRequest, dialog: Dialog, message_id: int) -> HttpResponse:
     message = _message(dialog, message_id)
     return act(request, dialog, lambda: service.choose_branch(dialog=dialog, message=message))
 
 
-@require_POST
-def set_llm(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
+@of_dialog("POST")
+def set_llm(request: HttpRequest, dialog: Dialog) -> HttpResponse:
     chosen = next((llm for llm in choosable_llms() if str(llm.pk) == request.POST.get("llm")), None)
     if chosen is None:
         raise Http404(_("There is no such LLM."))
@@ -154,9 +155,8 @@ def act(request: HttpRequest, dialog: Dialog, action: Callable[[], object], *, d
 def action(service: Callable[..., object], *, by: bool = False) -> View:
     """A view that does this to a dialog. The address names its other arguments; `by` hands it the person."""
 
-    @require_POST
-    def view(request: HttpRequest, dialog_id: UUID, **named: Any) -> HttpResponse:
-        dialog = dialog_or_404(request, dialog_id)
+    @of_dialog("POST")
+    def view(request: HttpRequest, dialog: Dialog, **named: Any) -> HttpResponse:
         person = {"by": person_of(request)} if by else {}
         return act(request, dialog, partial(service, dialog=dialog, **named, **person))
 
@@ -169,10 +169,9 @@ stop = action(service.request_stop)
 
 
 @never_cache
-@require_GET
-def course(request: HttpRequest, dialog_id: UUID, number: int) -> HttpResponse:
+@of_dialog("GET")
+def course(request: HttpRequest, dialog: Dialog, number: int) -> HttpResponse:
     """A page of an earlier course, below its heading in the transcript; without JavaScript a page of its own."""
-    dialog = dialog_or_404(request, dialog_id)
     now = current_course(dialog)
     if now is not None and now.number == number:
         return redirect("dialog", dialog.pk)
@@ -187,20 +186,18 @@ def course(request: HttpRequest, dialog_id: UUID, number: int) -> HttpResponse:
 
 
 @never_cache
-@require_GET
-def result(request: HttpRequest, dialog_id: UUID, call_id: int) -> HttpResponse:
+@of_dialog("GET")
+def result(request: HttpRequest, dialog: Dialog, call_id: int) -> HttpResponse:
     """All that a tool brought."""
-    dialog = dialog_or_404(request, dialog_id)
     whole = whole_result(dialog, call_id=call_id)
     if whole is None:
         raise Http404(_("There is no such tool call."))
     return whole_text(request, whole)
 
 
-@require_GET
-def image(request: HttpRequest, dialog_id: UUID, message_id: int, place: int) -> HttpResponse:
+@of_dialog("GET")
+def image(request: HttpRequest, dialog: Dialog, message_id: int, place: int) -> HttpResponse:
     """A message never changes, so the browser may keep it."""
-    dialog = dialog_or_404(request, dialog_id)
     found = attached_image(dialog, message_id=message_id, place=place)
     if found is None:
         raise Http404(_("There is no such image."))
@@ -209,25 +206,22 @@ def image(request: HttpRequest, dialog_id: UUID, message_id: int, place: int) ->
     return HttpResponse(content, content_type=media_type, headers=headers)
 
 
-@require_POST
-def pin(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
+@of_dialog("POST")
+def pin(request: HttpRequest, dialog: Dialog, message_id: int) -> HttpResponse:
     pinned = request.POST.get("pinned") == "1"
     return act(request, dialog, partial(set_pin, dialog=dialog, message_id=message_id, pinned=pinned))
 
 
-@require_POST
-def priority(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
+@of_dialog("POST")
+def priority(request: HttpRequest, dialog: Dialog, message_id: int) -> HttpResponse:
     chosen, area = request.POST.get("priority", ""), request.POST.get("area", "")
     mark = partial(set_priority, dialog=dialog, message_id=message_id, priority=chosen, area=area)
     return act(request, dialog, mark)
 
 
-@require_POST
-def done(request: HttpRequest, dialog_id: UUID, message_id: int) -> HttpResponse:
+@of_dialog("POST")
+def done(request: HttpRequest, dialog: Dialog, message_id: int) -> HttpResponse:
     """The task of a P1 message. Where a fresh start is offered after it, the question comes next."""
-    dialog = dialog_or_404(request, dialog_id)
     offers: list[bool] = []
     by = person_of(request)
     answer = act(request, dialog, lambda: offers.append(complete(dialog=dialog, message_id=message_id, by=by)))

@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import Any, cast
 from urllib.parse import urlencode
 
+from django import forms
 from django.contrib import messages
 from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import BigIntegerField, QuerySet
@@ -24,8 +25,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
 from dialogs.llms.reads import choosable_agents
-from dialogs.models import Dialog
-from dialogs.pages.forms import NewDialogForm
+from dialogs.models import Agent, Dialog
 from dialogs.pages.reads.dashboard import (
     DOING,
     LEVELS,
@@ -255,6 +255,20 @@ def sidebar(user: User) -> list[SidebarItem]:
 @prepared(BigIntegerField())
 def _last_used(owner_id: Any) -> QuerySet[Dialog]:
     return with_newest(on_shelf(owner_id, "active"))[:SIDEBAR_LENGTH]
+
+
+class NewDialogForm(forms.Form):
+    """The agent by its slug."""
+
+    agent: forms.ModelChoiceField[Agent] = forms.ModelChoiceField(
+        Agent.objects.none(),
+        to_field_name="slug",
+        error_messages={"invalid_choice": gettext_lazy("That agent is not there any more. Choose another.")},
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["agent"].queryset = choosable_agents()  # type: ignore[attr-defined]
 
 
 @never_cache

@@ -12,7 +12,10 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
+from django import forms
 from django.contrib import messages
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -27,10 +30,9 @@ from django.views.decorators.http import require_http_methods
 from dialogs.common.errors import DialogError
 from dialogs.models import Dialog
 from dialogs.pages import writes
-from dialogs.pages.forms import ImportForm
 from dialogs.transcript.views import View, dialog_or_404, go_back, person_of, trash_days, way_back
 from dialogs.transcript.writes import dialog_row as trash_can
-from dialogs.transfer import export_json, export_markdown
+from dialogs.transfer import export_json, export_markdown, import_dialog, parse_json
 
 _TRASH_QUESTION: dict[str, Promise] = {
     "question": gettext_lazy("Delete this dialog?"),
@@ -124,6 +126,38 @@ def _download(request: HttpRequest, dialog: Dialog, text: str, suffix: str, cont
     stem = slugify(dialog.title, allow_unicode=True)[:80] or "dialog"
     disposition = content_disposition_header(as_attachment=True, filename=f"{stem}.{suffix}")
     return HttpResponse(text, content_type=content_type, headers={"Content-Disposition": disposition})
+
+
+IMPORT_LIMIT_MB = 50
+
+
+class ImportForm(forms.Form):
+    """A dialog file. Whatever is wrong with it is said beside the field."""
+
+    file = forms.FileField(
+        label=gettext_lazy("Dialog file (JSON)"),
+        error_messages={"required": gettext_lazy("Choose a file first."), "empty": gettext_lazy("The file is empty.")},
+        widget=forms.ClearableFileInput(attrs={"accept": ".json,application/json"}),
+    )
+
+    def clean_file(self) -> UploadedFile:
+        file: UploadedFile = self.cleaned_data["file"]
+        if (file.size or 0) > IMPORT_LIMIT_MB * 1024 * 1024:
+            raise forms.ValidationError(
+                gettext_lazy(
+                    "The file is larger than %(limit)s MB. Import it on the server, with the command “dialog import”."
+                ),
+                params={"limit": IMPORT_LIMIT_MB},
+            )
+        return file
+
+    def save(self, *, owner: User) -> Dialog | None:
+        """The new dialog; None when the file is not one, and then the form says why."""
+        try:
+            return import_dialog(owner=owner, data=parse_json(self.cleaned_data["file"].read()))
+        except DialogError as error:
+            self.add_error("file", str(error))
+            return None
 
 
 @never_cache

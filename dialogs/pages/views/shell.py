@@ -7,8 +7,9 @@ Django's own view; see `dialogs.pages.urls`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
+from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
@@ -25,7 +26,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from dialogs.compaction.reads.compaction_card import display_of
 from dialogs.compaction.writes.context_settings import set_display
-from dialogs.pages.forms import CompactionDisplayForm
+from dialogs.models import CompactionDisplay
 from dialogs.transcript.views import go_back, person_of, way_back
 from dominds import __version__
 
@@ -102,6 +103,17 @@ def set_theme(request: HttpRequest) -> HttpResponse:
             THEME_COOKIE, theme, max_age=A_YEAR, samesite="Lax", httponly=True, secure=request.is_secure()
         )
     return response
+
+
+class CompactionDisplayForm(forms.ModelForm):
+    """How a person wants to see compactions; the service writes what it has checked."""
+
+    class Meta:
+        model = CompactionDisplay
+        fields = ("show", "detail", "auto_hide_seconds", "highlight_p1", "review_drafts")
+        widgets: ClassVar[dict[str, forms.Widget]] = {
+            "auto_hide_seconds": forms.NumberInput(attrs={"type": "range", "min": 1, "max": 10})
+        }
 
 
 @never_cache

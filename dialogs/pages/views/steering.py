@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
-from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -15,7 +14,6 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from dialogs.agents import writes
 from dialogs.context.reads.prefix import own_tools_of
@@ -28,7 +26,7 @@ from dialogs.models.llm import Compaction
 from dialogs.pages.views.dialog import act, action, sent, sheet
 from dialogs.pages.views.manage import confirm
 from dialogs.pages.writes import set_compaction, set_own_tools, set_work_language
-from dialogs.transcript.views import View, dialog_or_404, number_or_zero
+from dialogs.transcript.views import View, number_or_zero, of_dialog
 from dialogs.transcript.writes.task_snapshot import set_goal
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes import autonomous, messages
@@ -66,17 +64,15 @@ _BACK_QUESTION: dict[str, Promise | str] = {
 }
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-def course_new(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
+@of_dialog("GET", "HEAD", "POST")
+def course_new(request: HttpRequest, dialog: Dialog) -> HttpResponse:
     if request.method != "POST":
         return confirm(request, dialog, _COURSE_QUESTION)
     return act(request, dialog, partial(start_course, dialog=dialog, empty=request.POST.get("what") == "empty"))
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-def course_back(request: HttpRequest, dialog_id: UUID, number: int) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
+@of_dialog("GET", "HEAD", "POST")
+def course_back(request: HttpRequest, dialog: Dialog, number: int) -> HttpResponse:
     if request.method != "POST":
         return confirm(request, dialog, _BACK_QUESTION | {"words": _words_of_going_back(dialog, number)})
     return act(request, dialog, partial(return_to_earlier, dialog=dialog, number=number))
@@ -95,27 +91,24 @@ def _words_of_going_back(dialog: Dialog, number: int) -> str:
     return f"{then % {'tokens': f'{tokens:,}'}} {words}"
 
 
-@require_POST
-def handover(request: HttpRequest, dialog_id: UUID, number: int) -> HttpResponse:
+@of_dialog("POST")
+def handover(request: HttpRequest, dialog: Dialog, number: int) -> HttpResponse:
     """Take the handover of a course away from the model, or bring it back."""
-    dialog = dialog_or_404(request, dialog_id)
     away = bool(request.POST.get("away"))
     return act(request, dialog, partial(set_handover_away, dialog=dialog, number=number, away=away))
 
 
-@require_POST
-def answer(request: HttpRequest, dialog_id: UUID, question_id: int) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
+@of_dialog("POST")
+def answer(request: HttpRequest, dialog: Dialog, question_id: int) -> HttpResponse:
     words = request.POST.get("answer", "")
     give = partial(answer_question, dialog=dialog, question_id=question_id, answer=words)
     return act(request, dialog, give, draft=words)
 
 
 @never_cache
-@require_GET
-def settings(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+@of_dialog("GET")
+def settings(request: HttpRequest, dialog: Dialog) -> HttpResponse:
     """What holds for this dialog alone. Each choice is a form that leads back here."""
-    dialog = dialog_or_404(request, dialog_id)
     context = {
         "dialog": dialog,
         "work_languages": WorkLanguage.choices,
@@ -126,18 +119,16 @@ def settings(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
     return render(request, "dialogs/settings.html", context)
 
 
-@require_POST
-def goal(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
+@of_dialog("POST")
+def goal(request: HttpRequest, dialog: Dialog) -> HttpResponse:
     return act(request, dialog, partial(set_goal, dialog=dialog, goal=request.POST.get("goal", "")))
 
 
 def _choosing(service: Callable[..., object], name: str, choices: Collection[str]) -> View:
     """A view that keeps one of these choices for a dialog; form and service know the choice by the same name."""
 
-    @require_POST
-    def view(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-        dialog = dialog_or_404(request, dialog_id)
+    @of_dialog("POST")
+    def view(request: HttpRequest, dialog: Dialog) -> HttpResponse:
         chosen = request.POST.get(name, "")
         if chosen not in choices:
             raise Http404(_("There is no such choice."))
@@ -155,10 +146,9 @@ run_end = action(autonomous.end_run)
 
 
 @never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
-def run_start(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
+@of_dialog("GET", "HEAD", "POST")
+def run_start(request: HttpRequest, dialog: Dialog) -> HttpResponse:
     """The form, and what it asks for."""
-    dialog = dialog_or_404(request, dialog_id)
     if request.method != "POST":
         return _start_form(request, dialog, max_generations=USUAL_GENERATIONS)
     goal, most = request.POST.get("goal", ""), request.POST.get("max_generations", "")
@@ -178,17 +168,15 @@ def _start_form(request: HttpRequest, dialog: Dialog, **typed: Any) -> HttpRespo
     )
 
 
-@require_POST
-def add(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
+@of_dialog("POST")
+def add(request: HttpRequest, dialog: Dialog) -> HttpResponse:
     content = request.POST.get("content", "")
     write = partial(writes.add_reminder, dialog=dialog, content=content, author=Author.PERSON)
     return act(request, dialog, write, draft=content)
 
 
-@require_POST
-def edit(request: HttpRequest, dialog_id: UUID, number: int) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
+@of_dialog("POST")
+def edit(request: HttpRequest, dialog: Dialog, number: int) -> HttpResponse:
     content = request.POST.get("content", "")
     write = partial(
         writes.update_reminder,
@@ -205,16 +193,14 @@ remove = action(writes.remove_reminder)
 restore = action(writes.restore_reminder)
 
 
-@require_POST
-def move(request: HttpRequest, dialog_id: UUID, number: int) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
+@of_dialog("POST")
+def move(request: HttpRequest, dialog: Dialog, number: int) -> HttpResponse:
     up = request.POST.get("direction") == "up"
     return act(request, dialog, partial(writes.move_reminder, dialog=dialog, number=number, up=up))
 
 
-@require_POST
-def taskdoc(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(request, dialog_id)
+@of_dialog("POST")
+def taskdoc(request: HttpRequest, dialog: Dialog) -> HttpResponse:
     content = request.POST.get("content", "")
     write = partial(writes.write_taskdoc, dialog=dialog, content=content, version=_version_read(request))
     return act(request, dialog, write, draft=content)

@@ -94,7 +94,7 @@ def _by_agent(events: QuerySet[ContextEvent]) -> Rows:
     return [(names.get(key, ""), count) for key, count in counts]
 
 
-def agents_to_choose(found: QuerySet[Any], *, asked: int = 0) -> QuerySet[Agent]:
+def agents_to_choose(found: QuerySet[Any], *, asked: int) -> QuerySet[Agent]:
     """The agents that rows of `found` name, and the one that is `asked` for."""
     return Agent.objects.filter(_occurs("agent", found) | Q(pk=asked), is_direct=False).only("name")
 
@@ -105,7 +105,7 @@ def llms_to_choose(found: QuerySet[Any], *, asked: int = 0) -> QuerySet[LLM]:
     return used.select_related("provider").only("model_id", "provider__name")
 
 
-def codes_to_choose(found: QuerySet[Any], *, asked: str = "") -> list[tuple[str, str]]:
+def codes_to_choose(found: QuerySet[Any], *, asked: str) -> list[tuple[str, str]]:
     """The kinds of events that were `found`, with their labels."""
     there = {asked, *found.order_by().values_list("code", flat=True).distinct()}
     return [(code, str(label)) for code, label in ContextEvent.Code.choices if code in there]

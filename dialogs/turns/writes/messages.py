@@ -241,7 +241,7 @@ def answer_question(*, dialog: Dialog, question_id: int, answer: str) -> None:
         raise InvalidMessage(_("This question no longer waits for an answer."))
     if row.trashed_at:
         raise InvalidMessage(_("This dialog is in the trash. Restore it to go on."))
-    _close(row, question, status=Status.ANSWERED, answer=text, result=text)
+    _close(row, question, answer=text, result=text)
     count_anew(row)
     want_answer(row)
 
@@ -249,10 +249,10 @@ def answer_question(*, dialog: Dialog, question_id: int, answer: str) -> None:
 def answer_by_message(row: Dialog) -> None:
     """The person typed a message instead: every pending question is answered by it."""
     for question in Question.objects.filter(dialog=row, status=Status.PENDING).select_related("tool_call"):
-        _close(row, question, status=Status.ANSWERED, answer="", result=BY_MESSAGE)
+        _close(row, question, answer="", result=BY_MESSAGE)
 
 
-def _close(row: Dialog, question: Question, *, status: str, answer: str, result: str) -> None:
-    question.status, question.answer, question.answered_at = status, answer, timezone.now()
+def _close(row: Dialog, question: Question, *, answer: str, result: str) -> None:
+    question.status, question.answer, question.answered_at = Status.ANSWERED, answer, timezone.now()
     question.save(update_fields=["status", "answer", "answered_at"])
     close_call(row, question.tool_call, ToolCall.Status.DONE, result)

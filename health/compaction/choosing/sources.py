@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from health.compaction.reading.digest import GAPS, is_digest, is_notice, read_back
 from health.compaction.reading.force import Place, in_force
-from health.compaction.reading.kinds import kind_of
+from health.compaction.reading.messages import kind_of
 from health.compaction.reading.sentences import Chunk, blocks, chunks
 from health.compaction.reading.text import CJK, of_text
 from health.compaction.terms.units import Kind, Role, Unit, tools_by_result

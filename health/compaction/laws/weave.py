@@ -9,9 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from health.compaction.reading import ledger
+from health.compaction.reading.ledger_page import read
 from health.compaction.terms.ports import Kit
 from health.compaction.terms.pressure import tokens
-from health.compaction.terms.units import INSTRUCTING, ContextState, Kind, Unit, once, total
+from health.compaction.terms.units import INSTRUCTING, ContextState, Kind, Role, Unit, once, total
 
 
 def without_ledger(state: ContextState) -> ContextState:
@@ -32,6 +33,21 @@ def ledger_beside(kept: Sequence[Unit], state: ContextState, kit: Kit) -> int:
     budget = tokens(state.config.ledger_share, state.limit)
     unit = ledger.carry(kit.entries, standing=kept, budget_tokens=budget, kit=kit)
     return total(kit.counted([unit])) if unit else 0
+
+
+def is_squeezed(state: ContextState, kit: Kit, *, only_rules: bool) -> bool:
+    """Whether a ledger of its full share would say more that the user laid down, and that stands nowhere else."""
+    share, has = tokens(state.config.ledger_share, state.limit), ledger_tokens(state)
+    if state.estimated_tokens - has + share <= state.limit:
+        return False
+    full = ledger.carry(kit.entries, standing=_plain(state.units), budget_tokens=share, kit=kit)
+    pages = (unit for unit in state.units if ledger.is_ledger(unit)) if has else ()
+    missing = _laid_down(filter(None, [full])) - _laid_down(pages)
+    return any(kind is ledger.EntryKind.RULE or not only_rules for _, kind in missing)
+
+
+def _laid_down(pages: Iterable[Unit]) -> set[tuple[str, ledger.EntryKind]]:
+    return {(one.text, one.kind) for unit in pages for one in read(unit.content) if one.role is Role.USER}
 
 
 def woven(before: ContextState, units: Iterable[Unit], kit: Kit) -> tuple[Unit, ...]:

@@ -6,19 +6,33 @@ wrote the user's words in a ledger.
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from health.compaction.reading.ledger_page import is_ledger, users_words
 from health.compaction.reading.text import passages
-from health.compaction.reading.unread import read_or
 from health.compaction.reading.value_patterns import TALKING
 from health.compaction.reading.value_statements import HEARD, MOST_ECHOED, Statement, reply_to
 from health.compaction.reading.value_words import content_of, tokens_of
 from health.compaction.reading.values import Book, Said, heard
 from health.compaction.terms.units import STATES_REMEMBERED, WRITTEN, Role, Unit, once
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+def read_or(read: Callable[[], T], nothing: Callable[[str], T]) -> T:
+    """What `read` finds. Where it raises, `nothing` is made of the error's name; the log has the traceback."""
+    try:
+        return read()
+    except Exception as error:
+        logger.exception("Some of what was stated could not be read, and counts as still in force.")
+        return nothing(f"{type(error).__name__}: {error}")
+
 
 # Where a sentence begins: the id of its message, and a character.
 Place = tuple[str, int]

@@ -25,15 +25,14 @@ from enum import StrEnum
 
 from health.compaction.reading.facts import FactKind, facts
 from health.compaction.reading.facts_in_play import in_play, stated_in
-from health.compaction.reading.force import Force, in_force, nothing
+from health.compaction.reading.force import Force, in_force, nothing, read_or
 from health.compaction.reading.ledger_book import Book, normal
 from health.compaction.reading.ledger_page import LEDGER_HEADER, Entry, is_ledger, is_seen, line, page, read
 from health.compaction.reading.ledger_patterns import EntryKind, is_errand
 from health.compaction.reading.quoting import own_sentences, sentences
 from health.compaction.reading.subjects import content_words
 from health.compaction.reading.text import passages
-from health.compaction.reading.unread import read_or
-from health.compaction.terms.later import Later
+from health.compaction.terms.outcome import Later
 from health.compaction.terms.ports import Kit
 from health.compaction.terms.units import INSTRUCTING, WRITTEN, Kind, Role, Unit, synthetic_id
 

@@ -14,8 +14,7 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from health.compaction.choosing.pruning import Change, Rejected, decision
-from health.compaction.choosing.summaries import fenced
-from health.compaction.choosing.summary_checks import fault
+from health.compaction.choosing.summaries import fault, fenced
 from health.compaction.laws.cuts import Cut, cuts
 from health.compaction.laws.floor import oversized
 from health.compaction.reading.markers import harmless

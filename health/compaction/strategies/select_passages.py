@@ -58,15 +58,15 @@ def select_passages(state: ContextState, kit: Kit) -> Asking:
     target = min(int(state.config.select_passages.fill * state.limit), marks(state.config, limit=state.limit).goal)
     if state.estimated_tokens <= target:
         return unchanged(state, Why.EVERYTHING_FITS)
-    attempt = yield from _within(target, state, kit)
+    attempt = yield from passages_within(target, state, kit)
     more = _without_idle_ledger(state, attempt, kit)
     if more is state:
         return attempt
-    fuller = yield from _within(target, more, kit)
+    fuller = yield from passages_within(target, more, kit)
     return replace(fuller, state=state.having(fuller.state.units)) if fuller.changed else attempt
 
 
-def _within(target: int, state: ContextState, kit: Kit) -> Asking:
+def passages_within(target: int, state: ContextState, kit: Kit) -> Asking:
     frame = framed(state, kit, target_tokens=target)
     sources = sources_of(state.units, frame)
     if frame.room <= 0:

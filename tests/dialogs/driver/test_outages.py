@@ -14,7 +14,7 @@ from django.conf import LazySettings
 from django.db import InterfaceError, OperationalError, connection
 from django.utils import timezone
 
-from dialogs.common import outages
+from dialogs.common import threads
 from dialogs.driver import generate, streaming
 from dialogs.models import Dialog, Generation, Message
 from dialogs.turns.writes import generations, lease
@@ -31,7 +31,7 @@ Outage = Callable[[object, str, int], list[int]]
 @pytest.fixture
 def outage(monkeypatch: pytest.MonkeyPatch) -> Outage:
     """Lets a function of a module fail the first times, as when the database is away; returns the failures so far."""
-    monkeypatch.setattr(outages, "AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(threads, "AGAIN_SECONDS", 0.05)
     monkeypatch.setattr(streaming, "FLUSH_EVERY_SECONDS", 0.3)
 
     def fail(module: object, name: str, times: int) -> list[int]:
@@ -90,7 +90,7 @@ def test_that_the_database_is_away_and_back_is_said_once(
     with caplog.at_level(logging.WARNING):
         drive_until_idle(dialog)
 
-    said = [record.getMessage() for record in caplog.records if record.name == outages.__name__]
+    said = [record.getMessage() for record in caplog.records if record.name == threads.__name__]
     assert said == [
         "The database is away or locked; answers that are under way go on: connection refused",
         "The database answers again",
@@ -101,7 +101,7 @@ def test_an_answer_that_was_stored_unheard_is_stored_once(
     dialog: Dialog, play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The connection breaks after the transaction was committed, and before anybody here is told so."""
-    monkeypatch.setattr(outages, "AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(threads, "AGAIN_SECONDS", 0.05)
     requests = play({"text": "Hi.", "usage": USAGE})
     ask(dialog)
     keep, tries = generate.keep, []

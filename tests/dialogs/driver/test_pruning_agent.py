@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings, settings
-from django.db import connection
+from django.db import OperationalError, connection
 
+from dialogs.compaction import facts, pruning_agent
 from dialogs.compaction.pruning_agent import TooLarge, pruning_llm, request_for
 from dialogs.compaction.work import perform
 from dialogs.compaction.writes.compaction import queue_run
@@ -196,6 +197,22 @@ def test_a_failure_is_logged_with_its_cause_and_it_is_not_asked_a_second_time_in
     assert len(requests()) == 1
     event = ContextEvent.objects.get(code="PRUNER_FAILED")
     assert event.facts["cause"].startswith("ProviderFailed")
+
+
+def test_where_it_cannot_be_told_who_is_asked_the_run_goes_on_without_and_that_is_logged(
+    dialog: Dialog, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(_dialog: Dialog) -> LLM:
+        raise OperationalError("the database is away for a moment")
+
+    requests = play({"text": "no JSON at all"})
+    monkeypatch.setattr(pruning_agent, "pruning_llm", away)
+    monkeypatch.setattr(facts, "pruning_llm", away)
+
+    run = compacted(dialog)
+
+    assert (run.status, requests()) == (Status.APPLIED, [])
+    assert ContextEvent.objects.get(code="PRUNER_FAILED").facts["cause"].startswith("OperationalError")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from dialogs.agents.tools.base import DialogTool, OutsideTool, Tool, ToolError, schema, wire
 from dialogs.agents.tools.memory import ASK
-from dialogs.agents.tools.recall import RECALL
+from dialogs.agents.tools.recall import recall
 from dialogs.agents.tools.registry import IN_LARGE_ROOMS, own_tools
 from dialogs.context.carry_over import OPENING
 from dialogs.driver import run_tools
@@ -147,7 +147,7 @@ def test_however_a_template_writes_our_schemas_they_cost_at_most_a_twentieth_of_
 
         assert known is not None
         assert len(tools) == 1 or _tokens_of(tools, model) <= 0.05 * known.room, (window, compacted)
-        assert (RECALL in tools) == compacted
+        assert (recall in tools) == compacted
 
 
 def _tokens_of(tools: Sequence[Tool], model: str) -> int:

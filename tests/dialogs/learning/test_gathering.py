@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from dialogs.learning.writes.proposals import happened
+from dialogs.learning.writes import happened
 from dialogs.models import Dialog
 from dialogs.turns.writes.events import log
 from health.models import ContextEvent

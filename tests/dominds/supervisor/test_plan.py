@@ -14,15 +14,14 @@ from pathlib import Path
 import pytest
 
 from dominds.supervisor import lock
-from dominds.supervisor.children import Child
+from dominds.supervisor.children import Child, Plan
 from dominds.supervisor.lock import Database
-from dominds.supervisor.plan import Plan
 
 BECOME = """
 import os, signal, sys
 from dominds.supervisor.children import Child
 from dominds.supervisor.lock import Database
-from dominds.supervisor.plan import Plan, become_watcher
+from dominds.supervisor.children import Plan, become_watcher
 {before}
 become_watcher({plan!r})
 """

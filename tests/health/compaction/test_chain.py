@@ -617,3 +617,25 @@ def test_what_the_user_ruled_gets_its_room_back_from_what_may_go_though_that_fre
     assert "filler" not in ids(outcome.state)
     assert RULE in texts(outcome.state)
     assert outcome.state.fits
+
+
+def test_what_the_user_ruled_is_told_again_by_a_later_pass_where_the_one_before_had_no_room_for_it() -> None:
+    """Each pass drops some: after the first one what is left fits exactly, without a ledger."""
+    state = a_state(a_unit("hello"), a_unit(RULE), *a_talk(20, words=100), a_unit("go on"), limit=1503, config=ERROR)
+    sizes = iter((1503, 1203))
+
+    outcome = compacted(state, shrink=lambda state, kit: to(next(sizes, 1203))(state, kit))
+
+    assert RULE in texts(outcome.state)
+    assert outcome.state.fits
+
+
+def test_filler_goes_where_it_would_stand_in_the_place_of_what_the_user_ruled() -> None:
+    """The chain ends with what fits exactly, and no strategy comes that would drop more."""
+    state = a_state(a_unit("hello"), a_unit(RULE), *a_talk(20, words=100), a_unit("go on"), limit=1503, config=ERROR)
+
+    outcome = compacted(state, only=to(1503))
+
+    assert RULE in texts(outcome.state)
+    assert outcome.state.fits
+    assert [step.phase for step in outcome.steps if step.changed] == ["only", "select_passages", "success"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dialogs.learning.writes.proposals import NotProposable, check_change
+from dialogs.learning.writes import NotProposable, check_change
 
 
 @pytest.mark.parametrize(("kind", "change"), [("limit", {"limit": 6200}), ("chain", {"chain": ["truncate"]})])

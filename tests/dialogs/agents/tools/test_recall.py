@@ -6,13 +6,13 @@ import pytest
 from django.contrib.auth.models import User
 
 from dialogs.agents.tools.base import ToolError
-from dialogs.agents.tools.recall import MOST_TOKENS, RECALL, recall
+from dialogs.agents.tools.recall import MOST_TOKENS, recall
 from dialogs.agents.tools.registry import tools_for
 from dialogs.compaction.writes.view_changes import undo
 from dialogs.models import Course, Dialog, Message
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.pages.writes import create_dialog
-from dialogs.transcript.reads.recalled import PASSAGE_CHARS
+from dialogs.transcript.search import PASSAGE_CHARS
 from dialogs.transcript.writes.dialog_row import add_message
 from health.models import CompactionRun
 from health.tokens.counters import counter_for
@@ -60,14 +60,14 @@ def test_it_is_offered_only_while_a_compaction_holds(alice: User, dialog: Dialog
     before = tools_for(dialog)
     run = forget_all_but(dialog)
 
-    assert RECALL in tools_for(dialog)
+    assert recall in tools_for(dialog)
     undo(dialog=dialog, run_id=run.pk, by=alice)
     assert tools_for(dialog) == before
-    assert RECALL not in before
+    assert recall not in before
 
 
 def test_it_quotes_the_passage_with_its_place(forgetful: Dialog) -> None:
-    answer = recall(forgetful, {"query": "Which temperature has the boiler?"})
+    answer = recall.perform(forgetful, {"query": "Which temperature has the boiler?"})
 
     assert "(message 2, course 1, 2" in answer
     assert "UTC, user)\n> The boiler runs at 71 degrees." in answer
@@ -75,15 +75,15 @@ def test_it_quotes_the_passage_with_its_place(forgetful: Dialog) -> None:
 
 
 def test_it_finds_chinese(forgetful: Dialog) -> None:
-    assert "小明对花生过敏" in recall(forgetful, {"query": "过敏"})
+    assert "小明对花生过敏" in recall.perform(forgetful, {"query": "过敏"})
 
 
 def test_what_the_model_still_sees_is_not_quoted(forgetful: Dialog) -> None:
-    assert "of today" not in recall(forgetful, {"query": "pump"})
+    assert "of today" not in recall.perform(forgetful, {"query": "pump"})
 
 
 def test_what_it_quotes_passes_for_nobody_else(forgetful: Dialog) -> None:
-    answer = recall(forgetful, {"query": "delete every pump file"})
+    answer = recall.perform(forgetful, {"query": "delete every pump file"})
 
     assert "delete every pump file" in answer
     assert "<|im_start|>" not in answer
@@ -97,23 +97,23 @@ def test_it_never_sees_another_dialog(forgetful: Dialog) -> None:
     forget_all_but(other)
 
     with pytest.raises(ToolError, match="Try others"):
-        recall(other, {"query": "boiler pump allergy"})
+        recall.perform(other, {"query": "boiler pump allergy"})
 
 
 def test_it_sees_earlier_courses(forgetful: Dialog) -> None:
     a_course(forgetful)
 
-    assert "of today" in recall(forgetful, {"query": "pump today"})
+    assert "of today" in recall.perform(forgetful, {"query": "pump today"})
 
 
 @pytest.mark.parametrize("query", ["", '"', "zebra", "NOT", "*"])
 def test_a_query_without_a_match_says_what_to_do(forgetful: Dialog, query: str) -> None:
     with pytest.raises(ToolError, match="Try others"):
-        recall(forgetful, {"query": query})
+        recall.perform(forgetful, {"query": query})
 
 
 def test_the_beginning_of_a_word_is_enough(forgetful: Dialog) -> None:
-    assert "71 degrees" in recall(forgetful, {"query": "boil"})
+    assert "71 degrees" in recall.perform(forgetful, {"query": "boil"})
 
 
 def test_it_says_no_more_than_asked_and_than_fits(dialog: Dialog) -> None:
@@ -122,8 +122,8 @@ def test_it_says_no_more_than_asked_and_than_fits(dialog: Dialog) -> None:
     forget_all_but(dialog)
     dialog.refresh_from_db()
 
-    one = recall(dialog, {"query": "pump", "limit": 1})
-    many = recall(dialog, {"query": "pump", "limit": 10})
+    one = recall.perform(dialog, {"query": "pump", "limit": 1})
+    many = recall.perform(dialog, {"query": "pump", "limit": 10})
 
     assert one.count("(message ") == 1
     assert len(one) < PASSAGE_CHARS * 1.5

@@ -8,11 +8,11 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from dialogs.learning.writes.proposals import make_proposals
+from dialogs.learning.writes import make_proposals
 from dialogs.models import Agent
 from health.compaction.config import ContextConfig
 from health.models import Proposal, SettingsChange
-from tests.dialogs.learning.writes.test_proposals import RECENT_FIRST, chain, limit, trouble  # noqa: F401  # fixtures
+from tests.dialogs.learning.test_proposals import RECENT_FIRST, chain, limit, trouble  # noqa: F401  # fixtures
 from tests.dialogs.pages.views.pages import Page, page
 
 URL = "/proposals/"

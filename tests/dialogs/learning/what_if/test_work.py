@@ -11,9 +11,9 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from dialogs.learning.what_if import work
+from dialogs.learning.what_if import work as service
 from dialogs.learning.what_if.variants import NO_LIMIT, Variant, rows_of
 from dialogs.learning.what_if.work import Engine, first_row, perform
-from dialogs.learning.writes import what_if as service
 from dialogs.models import LLM, Course, Dialog
 from health.models import LlmPrice, WhatIf
 from tests.dialogs.compacting_builders import a_history

@@ -103,18 +103,34 @@ def test_the_error_page_needs_no_database() -> None:
     assert "nothing you stored is lost" in response.content.decode()
 
 
-def test_a_database_that_is_away_gets_the_error_page(as_alice: Client) -> None:
+WORDS = {
+    "en": ("Something went wrong here", "Nothing is here", "This page was too old"),
+    "zh-hans": ("这里出了问题", "这里什么也没有", "页面已过期"),
+}
+
+
+@pytest.mark.parametrize("language", WORDS)
+def test_a_database_that_is_away_gets_the_error_pages_in_the_persons_language_and_theme(
+    as_alice: Client, language: str
+) -> None:
     def away(*args: Any) -> Any:
         raise OperationalError("the database is away")
 
     as_alice.raise_request_exception = False
+    as_alice.cookies["django_language"], as_alice.cookies[THEME_COOKIE] = language, "dark"
     with connection.execute_wrapper(away):
-        response = as_alice.get("/")
-        missing = as_alice.get("/nowhere/")
+        failed, missing = as_alice.get("/"), as_alice.get("/nowhere/")
+        as_alice.handler.enforce_csrf_checks = True
+        refused = as_alice.post("/login/", {"username": "alice"})
 
-    assert response.status_code == 500
-    assert "Something went wrong here" in response.content.decode()
-    assert missing.status_code == 404
+    answers = (failed, missing, refused)
+    assert [answer.status_code for answer in answers] == [500, 404, 403]
+    for answer, words in zip(answers, WORDS[language], strict=True):
+        shown = answer.content.decode()
+        assert words in shown
+        assert f'<html lang="{language}" data-theme="dark">' in shown
+        assert "css/base.css" in shown
+        assert Page(shown).offences == []
 
 
 @pytest.mark.parametrize("theme", ["auto", "light", "dark"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from health.compaction.reading.kinds import kind_of
+from health.compaction.reading.messages import kind_of
 from health.compaction.terms.units import Kind, Role
 
 PYTHON = "def area(r):\n    return 3.14 * r * r\n\nclass Circle:\n    pass\n"

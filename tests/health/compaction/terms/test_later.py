@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from health.compaction.terms.later import Later
+from health.compaction.terms.outcome import Later
 
 
 def test_nothing_is_found_before_somebody_looks() -> None:

@@ -14,7 +14,7 @@ from django.utils import timezone
 from dialogs.common.errors import DialogError
 from dialogs.compaction.settings.what_if import what_if
 from dialogs.compaction.writes.context_settings import save_settings
-from dialogs.learning.writes.proposals import InvalidProposal, ProposalOutdated, accept, dismiss, make_proposals, undo
+from dialogs.learning.writes import InvalidProposal, ProposalOutdated, accept, dismiss, make_proposals, undo
 from dialogs.models import LLM, Agent, Dialog
 from health.compaction.config import ContextConfig
 from health.configured import context_config, context_settings

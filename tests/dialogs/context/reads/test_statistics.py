@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dialogs.context.reads.task_snapshot import ContextStats, is_due, stats
 from health.compaction.snapshot import TaskSnapshot, begun
-from health.compaction.statistics import ContextStats, is_due, stats
 from health.compaction.terms.units import Call, Role
 from tests.health.compaction.builders import a_unit
 
