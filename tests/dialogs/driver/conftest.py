@@ -76,3 +76,9 @@ def drive_until_idle(dialog: Dialog, *, beside: Callable[[], Awaitable[None]] | 
     async_to_sync(everything)()
     dialog.refresh_from_db()
     return dialog
+
+
+def ask_and_drive(dialog: Dialog, content: str = "Hello") -> Dialog:
+    """Alice's message, and all that follows until the dialog rests."""
+    ask(dialog, content)
+    return drive_until_idle(dialog)

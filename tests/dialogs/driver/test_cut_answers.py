@@ -31,7 +31,7 @@ from dialogs.turns.writes.messages import retry
 from health.compaction.terms.ports import Counter
 from health.models import CompactionRun, ContextEvent
 from tests.dialogs.compacting_builders import a_history, estimated, guard, long_text
-from tests.dialogs.driver.conftest import Play, a_call, ask, drive_until_idle, said
+from tests.dialogs.driver.conftest import Play, a_call, ask, ask_and_drive, drive_until_idle, said
 from tests.dialogs.driver.test_guard import everything, texts
 from tests.standins.real import real_llm
 
@@ -71,8 +71,7 @@ def test_an_answer_that_fills_the_window_is_cut_compacted_and_gone_on_with(dialo
     a_history(dialog, pairs=10)
     requests = play(*STARTS_ANEW, {"text": words(3, 90)}, said(None, "and that is all."))
 
-    ask(dialog, "Tell me everything.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Tell me everything.")
 
     run = CompactionRun.objects.get()
     partial = Message.objects.get(cut_short=True)
@@ -105,8 +104,7 @@ def test_where_answers_come_in_no_counter_is_made_and_no_prompt_estimated(
     guard(dialog, window=WINDOW)
     play(*STARTS_ANEW, {"text": words(3, 300)}, said(None, "and that is all."))
 
-    ask(dialog, "Tell me everything.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Tell me everything.")
 
     assert Message.objects.filter(cut_short=True).exists()
     assert where == {"thread"}
@@ -119,8 +117,7 @@ def test_a_notice_on_what_was_typed_and_a_cut_answer_stand_in_one_request(dialog
     Course.objects.filter(dialog=dialog).update(level="critical", due="critical", countdown_turns=5)
     requests = play(*STARTS_ANEW, {"text": words(3, 90)}, said(None, "and that is all."))
 
-    ask(dialog, "Tell me everything.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Tell me everything.")
 
     first, second = asked(requests)
     partial = Message.objects.get(cut_short=True)
@@ -154,13 +151,11 @@ def test_a_limit_below_the_window_cuts_no_answer(dialog: Dialog, play: Play) -> 
     a_history(dialog, pairs=8)
     play(*STARTS_ANEW, {"text": words(3, 200)}, said(None, "Fine."))
 
-    ask(dialog, "Tell me everything.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Tell me everything.")
     assert answers(dialog) == ["".join(words(3, 200))]
     assert not CompactionRun.objects.exists()
 
-    ask(dialog, "And now?")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "And now?")
     assert CompactionRun.objects.get().trigger == "pre_request"
 
 
@@ -171,8 +166,7 @@ def test_nothing_is_cut_where_the_window_is_unknown(dialog: Dialog, play: Play) 
     a_history(dialog, pairs=4)
     play({"text": words(3, 300)})
 
-    ask(dialog, "Tell me everything.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Tell me everything.")
 
     assert answers(dialog) == ["".join(words(3, 300))]
 
@@ -182,8 +176,7 @@ def test_it_is_cut_at_the_end_of_a_sentence_where_one_is_near(dialog: Dialog, pl
     a_history(dialog, pairs=6)
     play(*STARTS_ANEW, {"text": words(3, 120)}, said(None, "and that is all."))
 
-    ask(dialog, "Tell me everything.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Tell me everything.")
 
     assert Message.objects.get(cut_short=True).content.endswith(".")
 
@@ -194,8 +187,7 @@ def test_a_model_that_can_goes_on_by_itself(dialog: Dialog, play: Play) -> None:
     whole = "".join(words(3, 90))
     requests = play(*TRIED, {"text": words(3, 90)}, {"text": [" of it", " all."]}, continues=True)
 
-    ask(dialog, "Tell me everything.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Tell me everything.")
 
     dialog.llm.refresh_from_db()
     partial, rest = answers(dialog)
@@ -216,8 +208,7 @@ def test_a_model_is_tried_once(dialog: Dialog, play: Play) -> None:
     requests = play(*STARTS_ANEW, *steps)
 
     for question in ("Tell me everything.", "And the rest."):
-        ask(dialog, question)
-        drive_until_idle(dialog)
+        ask_and_drive(dialog, question)
 
     dialog.llm.refresh_from_db()
     assert dialog.llm.prefill == Prefill.REFUSED
@@ -232,8 +223,7 @@ def test_a_model_that_refuses_later_is_asked_in_words(dialog: Dialog, play: Play
     a_history(dialog, pairs=10)
     requests = play({"text": words(3, 90)}, said(None, "and that is all."))
 
-    ask(dialog, "Tell me everything.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Tell me everything.")
 
     dialog.llm.refresh_from_db()
     assert dialog.llm.prefill == Prefill.REFUSED
@@ -246,8 +236,7 @@ def test_what_the_model_repeats_is_told_once(dialog: Dialog, play: Play) -> None
     guard(dialog, window=WINDOW)
     a_history(dialog, pairs=10)
     play(*STARTS_ANEW, {"text": words(3, 90)}, {"text": ["units", " after", " the", " check,", " as"]})
-    ask(dialog, "Tell me everything.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Tell me everything.")
     partial = answers(dialog)[0]
 
     last = partial.split()[-4:]
@@ -268,10 +257,8 @@ def test_later_requests_hold_the_two_pieces_as_one_answer(dialog: Dialog, play: 
     a_history(dialog, pairs=10)
     requests = play(*STARTS_ANEW, {"text": words(3, 90)}, said(None, "and that is all."), said(None, "Fine."))
 
-    ask(dialog, "Tell me everything.")
-    drive_until_idle(dialog)
-    ask(dialog, "Thanks.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Tell me everything.")
+    ask_and_drive(dialog, "Thanks.")
 
     last = asked(requests)[-1]
     assert GO_ON not in everything(last)
@@ -284,8 +271,7 @@ def test_an_answer_without_end_is_restarted_three_times_and_ended_with_both_numb
     a_history(dialog, pairs=8)
     requests = play(*STARTS_ANEW, {"text": words(3, 400)})
 
-    ask(dialog, "Tell me everything.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Tell me everything.")
 
     last = Generation.objects.latest("id")
     event = ContextEvent.objects.get(code="TOKEN_LIMIT_EXCEEDED")
@@ -303,11 +289,9 @@ def test_after_an_answer_that_filled_the_window_the_next_request_is_compacted_fi
     guard(dialog, window=WINDOW)
     a_history(dialog, pairs=8)
     play(*STARTS_ANEW, *({"text": words(number, 400)} for number in range(4)), said(None, "Fine."))
-    ask(dialog, "Tell me everything.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Tell me everything.")
 
-    ask(dialog, "And now?")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "And now?")
 
     assert CompactionRun.objects.latest("id").trigger == "pre_request"
     assert answers(dialog) == ["Fine."]
@@ -318,8 +302,7 @@ def test_thoughts_that_fill_the_window_are_dropped_and_the_answer_asked_for_agai
     a_history(dialog, pairs=8)
     requests = play({"reasoning": words(3, 200), "text": "Never said."}, said(None, "The answer."))
 
-    ask(dialog, "Think hard.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Think hard.")
 
     run = CompactionRun.objects.get()
     assert (run.status, run.trigger) == (Status.APPLIED, "stream")
@@ -333,8 +316,7 @@ def test_nobody_gets_an_empty_answer_however_long_the_model_thinks(dialog: Dialo
     a_history(dialog, pairs=8)
     requests = play({"reasoning": words(3, 400), "text": "Never said."})
 
-    ask(dialog, "Think hard.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Think hard.")
 
     last = Generation.objects.latest("id")
     assert 2 <= len(requests()) <= 4
@@ -348,12 +330,10 @@ def test_a_next_message_that_is_thought_about_as_long_ends_too(dialog: Dialog, p
     guard(dialog, window=WINDOW)
     a_history(dialog, pairs=1)
     requests = play({"reasoning": words(3, 400), "text": "Never said."})
-    ask(dialog, "Think hard.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Think hard.")
     before = len(requests())
 
-    ask(dialog, "And now?")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "And now?")
 
     assert len(requests()) - before <= 4
     assert Generation.objects.latest("id").error_code == "context_filled"
@@ -364,8 +344,7 @@ def test_a_person_who_tries_again_after_that_begins_with_a_compaction(dialog: Di
     guard(dialog, window=WINDOW)
     a_history(dialog, pairs=8)
     play({"reasoning": words(3, 400), "text": "Never said."})
-    ask(dialog, "Think hard.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Think hard.")
     runs = CompactionRun.objects.count()
 
     play(said(None, "The answer."))
@@ -386,8 +365,7 @@ def test_a_call_whose_arguments_fill_the_window_is_dropped_and_the_answer_asked_
         {"text": "", "tool_calls": [a_call("add_reminder", arguments)], "finish": "tool_calls"}, said(None, "Done.")
     )
 
-    ask(dialog, "Note all of it.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Note all of it.")
 
     run = CompactionRun.objects.get()
     assert (run.status, run.trigger) == (Status.APPLIED, "stream")
@@ -418,8 +396,7 @@ def test_after_an_undo_a_long_answer_is_cut_and_gone_on_with_all_the_same(dialog
     guard(dialog, window=WINDOW)
     a_history(dialog, pairs=16)
     play(said(None, "Done."))
-    ask(dialog, "What does the rotor show?")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "What does the rotor show?")
     run = CompactionRun.objects.get()
     undo(dialog=dialog, run_id=run.pk, by=dialog.owner)
 

@@ -14,7 +14,7 @@ from dialogs.turns.writes.messages import retry
 from health.compaction.terms.pressure import Pressure, pressure
 from health.models import CompactionRun, ContextEvent
 from tests.dialogs.compacting_builders import RULE, a_history, estimated, guard, long_text
-from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
+from tests.dialogs.driver.conftest import Play, ask, ask_and_drive, calling, drive_until_idle, said
 from tests.dialogs.driver.test_rounds import offer, outside  # noqa: F401  a fixture
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -35,8 +35,7 @@ def test_a_context_above_the_threshold_is_compacted_before_it_is_sent(dialog: Di
     requests = play(said(None, "Done."))
     assert estimated(dialog) > 3500
 
-    ask(dialog, "What does the rotor show?")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "What does the rotor show?")
 
     run = CompactionRun.objects.get()
     assert (run.status, run.trigger) == (Status.APPLIED, "pre_request")
@@ -53,8 +52,7 @@ def test_a_context_under_the_threshold_is_sent_as_it_is(dialog: Dialog, play: Pl
     a_history(dialog, pairs=5)
     requests = play(said(None, "Done."))
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert not CompactionRun.objects.exists()
     assert not ContextEvent.objects.exists()
@@ -67,8 +65,7 @@ def test_what_is_marked_gives_way_by_name_where_it_is_more_than_the_limit(dialog
         MessageMark.objects.create(message=message, pinned=True)
     requests = play(said(None, "Done."))
 
-    ask(dialog, "What does the rotor show?")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "What does the rotor show?")
 
     run = CompactionRun.objects.get()
     assert run.status == Status.APPLIED
@@ -105,8 +102,7 @@ def test_a_tools_result_that_would_overflow_is_sent_whole_after_a_compaction(
     offer(outside("read_file", read))
     requests = play(calling(None, "read_file"), said(None, "Done."))
 
-    ask(dialog, "Read the file.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Read the file.")
 
     run = CompactionRun.objects.get()
     assert (run.status, run.trigger) == (Status.APPLIED, "tool_result")
@@ -135,8 +131,7 @@ def test_results_that_fill_the_context_again_and_again_are_worked_through(
     calls = [calling(None, "read_file", call_id=f"c{number}") for number in range(4)]
     requests = play(*calls, said(None, "I have read all four."))
 
-    ask(dialog, "Read the four parts.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Read the four parts.")
 
     assert CompactionRun.objects.filter(status=Status.APPLIED).count() >= 3
     assert not Generation.objects.exclude(status="finished").exists()
@@ -159,8 +154,7 @@ def test_without_a_limit_a_long_result_is_sent_whole_below_all_that_was_said(
     offer(outside("read_file", read))
     requests = play(calling(None, "read_file"), said(None, "Done."))
 
-    ask(dialog, "Read the file.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Read the file.")
 
     sent = requests()[1]["messages"]
     assert not CompactionRun.objects.exists()
@@ -181,8 +175,7 @@ def test_a_result_that_fits_is_sent_whole_though_the_context_is_nearly_full(
     offer(outside("read_file", read))
     requests = play(calling(None, "read_file"), said(None, "Done."))
 
-    ask(dialog, f"Read the file. {long_text(3, sentences=72)}")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, f"Read the file. {long_text(3, sentences=72)}")
 
     assert requests()[1]["messages"][-1]["content"] == result
     assert 0.95 * 3500 < estimated(dialog) <= 3500
@@ -201,8 +194,7 @@ def test_a_result_larger_than_the_limit_is_shortened_and_the_agent_goes_on(
     offer(outside("read_file", read))
     requests = play(calling(None, "read_file"), said(None, "Done."))
 
-    ask(dialog, "Read the file.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Read the file.")
 
     result = requests()[1]["messages"][-1]["content"]
     assert (CompactionRun.objects.get().status, len(requests())) == (Status.APPLIED, 2)
@@ -218,8 +210,7 @@ def test_instructions_that_fill_the_limit_are_named_and_no_compaction_is_tried(d
     dialog.agent.save()
     requests = play(said(None, "Done."))
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     failed = Generation.objects.get()
     assert requests() == []
@@ -238,8 +229,7 @@ def test_later_compactions_choose_from_all_that_was_said(dialog: Dialog, play: P
     requests = play(said(None, long_text(9, sentences=20)))
 
     for number in range(8):
-        ask(dialog, f"And {number}? {long_text(number + 40, sentences=8)}")
-        drive_until_idle(dialog)
+        ask_and_drive(dialog, f"And {number}? {long_text(number + 40, sentences=8)}")
 
     runs = CompactionRun.objects.filter(status=Status.APPLIED).order_by("id")
     assert runs.count() >= 3
@@ -282,8 +272,7 @@ def test_a_compaction_that_nobody_can_take_up_does_not_keep_the_turn_for_ever(
     guard(dialog)
     a_history(dialog, pairs=18)
 
-    ask(dialog, "And now?")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "And now?")
 
     assert dialog.messages.last().content == "Here."
     assert set(CompactionRun.objects.values_list("status", flat=True)) == {"failed"}

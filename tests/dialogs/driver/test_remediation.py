@@ -25,7 +25,7 @@ from dialogs.turns.state import Policy, State
 from dialogs.turns.writes.autonomous import start_run
 from dialogs.turns.writes.messages import go_on, pause, post_message, request_stop
 from tests.dialogs.compacting_builders import calibrate, guard
-from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
+from tests.dialogs.driver.conftest import Play, ask, ask_and_drive, calling, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -64,8 +64,7 @@ def prompts(dialog: Dialog) -> list[tuple[str, int | None]]:
 
 def converse(dialog: Dialog, turns: int) -> None:
     for _turn in range(turns):
-        ask(dialog)
-        drive_until_idle(dialog)
+        ask_and_drive(dialog)
 
 
 HEALTHY, CAUTION, CRITICAL = said(50_000), said(150_000), said(190_000)
@@ -162,8 +161,7 @@ def test_the_new_course_shows_the_model_reminders_and_of_the_old_one_a_handover(
     add = calling(190_000, "add_reminder", '{"content": "Port 8080\\nRun make"}')
     requests = play(CRITICAL, add, *[CRITICAL] * 4, HEALTHY)
 
-    ask(dialog, "Something of the first course")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Something of the first course")
 
     last = requests()[-1]["messages"]
     assert [message["role"] for message in last] == ["system", "user"]
@@ -288,8 +286,7 @@ def test_every_call_that_a_course_or_a_run_begins_with_is_one_that_the_agent_can
     dialog: Dialog, play: Play, language: str
 ) -> None:
     play(said(10))
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
     start_course(dialog=dialog)
     start_run(dialog=dialog, goal="Ship it", max_generations=2)
     dialog.refresh_from_db()
@@ -313,8 +310,7 @@ def test_a_reminder_of_days_later_does_not_answer_an_old_prompt(dialog: Dialog, 
     play(CAUTION, said(50_000, "Noted."), calling(50_000, "add_reminder", '{"content": "Buy milk"}'), HEALTHY)
 
     converse(dialog, 1)
-    ask(dialog, "Remind yourself to buy milk.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Remind yourself to buy milk.")
 
     assert dialog.reminders.count() == 1
     assert list(RemediationPrompt.objects.values_list("curated", flat=True)) == [False]
@@ -394,8 +390,7 @@ def test_a_prompt_that_no_longer_fits_opens_a_course_that_still_holds_the_reques
     guard(dialog)
     converse(dialog, 1)
 
-    ask(dialog, "The long question")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "The long question")
 
     assert Course.objects.get(number=2).opened_by == "recovery"
     assert "The long question" in requests()[-1]["messages"][-1]["content"]
@@ -408,8 +403,7 @@ def test_where_compaction_is_off_a_refused_prompt_opens_no_course(dialog: Dialog
     play(HEALTHY, {"error": {"code": "context_overflow", "message": "too long"}})
     converse(dialog, 1)
 
-    ask(dialog, "The long question")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "The long question")
 
     assert (dialog.courses.count(), dialog.paused_by) == (1, "failure")
 
@@ -432,8 +426,7 @@ def test_an_agent_that_is_asked_in_vain_for_ever_is_asked_no_more(dialog: Dialog
 
     assert dialog.paused_by == "prompts"
     assert RemediationPrompt.objects.count() == Policy().prompts
-    ask(dialog, "And now?")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "And now?")
     assert RemediationPrompt.objects.count() > Policy().prompts, "a person has spoken"
 
 

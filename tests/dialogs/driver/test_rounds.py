@@ -50,7 +50,7 @@ from dialogs.turns.writes.messages import answer_question, go_on, post_message, 
 from health.tokens.counters import count_text
 from health.tokens.messages import tools_tokens
 from tests.dialogs.compacting_builders import a_history, guard, long_text
-from tests.dialogs.driver.conftest import Play, a_call, ask, calling, drive_until_idle, said
+from tests.dialogs.driver.conftest import Play, a_call, ask, ask_and_drive, calling, drive_until_idle, said
 from tests.standins.templates import rendered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -92,8 +92,7 @@ def outside(name: str, perform: Callable[..., Any], **rules: Any) -> OutsideTool
 def test_a_call_is_made_and_its_result_goes_back(dialog: Dialog, play: Play) -> None:
     requests = play(calling(10, "add_reminder", '{"content": "Port 8080"}'), HEALTHY)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert Reminder.objects.get().content == "Port 8080"
     assert results(requests()[1]) == [("c1", "Reminder 1 is added.")]
@@ -113,8 +112,7 @@ def test_tools_of_ours_cost_at_most_a_twentieth_of_a_window_in_which_compaction_
     guard(dialog, window, window)
     requests = play(HEALTHY)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     tools = requests()[0]["tools"]
     assert {tool["function"]["name"] for tool in tools} == offered
@@ -167,13 +165,11 @@ def test_where_they_are_switched_off_no_tool_of_ours_is_offered_and_nobody_is_as
 ) -> None:
     guard(dialog, 100_000, 1_000_000)
     requests = play(calling(10, "add_reminder", '{"content": "Port 8080"}'), HEALTHY, said(950_000), HEALTHY)
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     set_own_tools(dialog=dialog, own_tools="off")
     for _turn in range(2):
-        ask(dialog)
-        drive_until_idle(dialog)
+        ask_and_drive(dialog)
 
     last = requests()[-1]
     assert not last.get("tools")
@@ -186,8 +182,7 @@ def test_where_they_are_switched_off_a_run_ends_by_its_last_line(dialog: Dialog,
     set_own_tools(dialog=dialog, own_tools="off")
     dialog.refresh_from_db()
     requests = play(HEALTHY, said(10, "Painted.\nGOAL DONE"))
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     start_run(dialog=dialog, goal="Paint it.", max_generations=3)
     drive_until_idle(dialog)
@@ -202,8 +197,7 @@ def test_who_wants_all_of_them_has_them_in_a_small_window(dialog: Dialog, play: 
     dialog.refresh_from_db()
     requests = play(HEALTHY)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert {tool["function"]["name"] for tool in requests()[0]["tools"]} == OURS
 
@@ -212,8 +206,7 @@ def test_in_a_small_window_an_agent_that_works_by_itself_may_write_reminders(dia
     guard(dialog, SMALL, SMALL)
     requests = play(HEALTHY, calling(10, "goal_done", '{"summary": "Done."}'), HEALTHY)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
     start_run(dialog=dialog, goal="Paint it.", max_generations=3)
     drive_until_idle(dialog)
 
@@ -225,8 +218,7 @@ def test_where_compaction_is_off_a_small_window_keeps_the_tools_that_help_then(d
     LLM.objects.update(compaction="off")
     requests = play(HEALTHY)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert {tool["function"]["name"] for tool in requests()[0]["tools"]} == OURS
 
@@ -249,8 +241,7 @@ def test_what_is_wrong_with_a_call_is_told_to_the_model(
 ) -> None:
     requests = play(calling(10, name, arguments), HEALTHY)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert words in results(requests()[1])[0][1]
     assert statuses() == [(name, "failed")]
@@ -259,8 +250,7 @@ def test_what_is_wrong_with_a_call_is_told_to_the_model(
 def test_a_course_that_is_not_there_cannot_be_read(dialog: Dialog, play: Play) -> None:
     requests = play(calling(10, "clear_mind"), calling(10, "read_course", '{"course": 4}', "c2"), HEALTHY)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert "There is no such course" in results(requests()[2])[0][1]
 
@@ -270,8 +260,7 @@ def test_ids_that_are_missing_or_doubled_are_replaced(dialog: Dialog, play: Play
         round_of(a_call("x", call_id=""), a_call("y", call_id="same"), a_call("z", call_id="same")), HEALTHY
     )
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     ids = [call_id for call_id, _content in results(requests()[1])]
     assert len(set(ids)) == 3
@@ -287,8 +276,7 @@ def test_a_tool_that_raises_is_a_failed_call_only(
     offer(outside("fragile", break_down))
     requests = play(calling(10, "fragile"), HEALTHY)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert "failed inside Dominds" in results(requests()[1])[0][1]
     assert "secret" not in str(requests())
@@ -305,8 +293,7 @@ def test_what_a_failing_tool_had_begun_to_write_is_undone(
     offer(DialogTool(name="half", description="", parameters=schema(), perform=half))
     play(calling(10, "half"), HEALTHY)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert (statuses(), Reminder.objects.count()) == ([("half", "failed")], 0)
 
@@ -319,8 +306,7 @@ def test_a_tool_that_hangs_is_given_up(dialog: Dialog, play: Play, offer: Callab
     offer(outside("slow", hang, timeout_seconds=0.2))
     requests = play(calling(10, "slow"), HEALTHY)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert results(requests()[1]) == [("c1", "The tool did not answer within 0.2 s.")]
 
@@ -342,8 +328,7 @@ def test_only_what_is_declared_safe_runs_side_by_side(
     offer(outside("work", work, parallel=parallel))
     play(round_of(*(a_call("work", call_id=f"c{n}") for n in range(3))), HEALTHY)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert most == (3 if parallel else 1)
 
@@ -361,8 +346,7 @@ def test_results_keep_the_calls_order_however_they_finish(
     offer(outside("slow", slow, parallel=True), outside("quick", quick, parallel=True))
     requests = play(round_of(a_call("slow", call_id="a"), a_call("quick", call_id="b")), HEALTHY)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert results(requests()[1]) == [("a", "slow"), ("b", "quick")]
 
@@ -371,8 +355,7 @@ def test_an_agent_that_only_calls_tools_is_told_and_then_stopped(dialog: Dialog,
     settings.DOMINDS_MAX_TOOL_ROUNDS = 3
     requests = play(calling(10, "add_reminder", '{"content": "again"}'))
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert len(requests()) == 4
     assert "too many rounds" in results(requests()[3])[-1][1]
@@ -386,9 +369,7 @@ def test_an_agent_that_goes_on_through_prompts_and_courses_is_stopped(
     settings.DOMINDS_MAX_TOOL_ROUNDS = 8
     full, roomy = calling(920, "update_taskdoc", '{"content": "x"}'), calling(10, "update_taskdoc", '{"content": "x"}')
     requests = play(*[roomy, *[full] * 6] * 10) if course == "through new courses" else play(roomy)
-    ask(dialog)
-
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert dialog.paused_by == "rounds"
     assert (dialog.courses.count() > 1) == (course == "through new courses")
@@ -400,8 +381,7 @@ def test_a_turn_that_was_ended_for_its_many_rounds_says_so_and_can_be_gone_on_wi
 ) -> None:
     settings.DOMINDS_MAX_TOOL_ROUNDS = 2
     requests = play(*[calling(10, "update_taskdoc", '{"content": "x"}')] * 3, HEALTHY)
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
     assert rest_reason(dialog) == "rounds"
 
     go_on(dialog=dialog)
@@ -416,17 +396,14 @@ def test_what_a_person_says_counts_rounds_anew(dialog: Dialog, play: Play, setti
     settings.DOMINDS_MAX_TOOL_ROUNDS = 2
     requests = play(*[calling(10, "update_taskdoc", '{"content": "x"}'), HEALTHY] * 4)
     for _ in range(4):
-        ask(dialog)
-        drive_until_idle(dialog)
+        ask_and_drive(dialog)
 
     assert (dialog.paused_by, len(requests())) == ("", 8)
 
 
 def test_a_question_makes_the_dialog_wait_without_a_worker(dialog: Dialog, play: Play) -> None:
     requests = play(calling(10, ASK_HUMAN, '{"question": "Red or blue?", "choices": ["red", "blue"]}'), HEALTHY)
-    ask(dialog)
-
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     question = Question.objects.get()
     assert (question.text, question.choices, question.status) == ("Red or blue?", ["red", "blue"], "pending")
@@ -435,8 +412,7 @@ def test_a_question_makes_the_dialog_wait_without_a_worker(dialog: Dialog, play:
 
 def test_the_answer_to_a_question_is_the_calls_result(dialog: Dialog, play: Play) -> None:
     requests = play(calling(10, ASK_HUMAN, '{"question": "Red or blue?"}'), HEALTHY)
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     answer_question(dialog=dialog, question_id=Question.objects.get().pk, answer="Blue")
     drive_until_idle(dialog)
@@ -447,11 +423,9 @@ def test_the_answer_to_a_question_is_the_calls_result(dialog: Dialog, play: Play
 
 def test_a_typed_message_answers_a_question_too(dialog: Dialog, play: Play) -> None:
     requests = play(calling(10, ASK_HUMAN, '{"question": "Red or blue?"}'), HEALTHY)
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
-    ask(dialog, "Neither: green.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Neither: green.")
 
     assert [m["role"] for m in requests()[1]["messages"]][-2:] == ["tool", "user"]
     assert requests()[1]["messages"][-1]["content"] == "Neither: green."
@@ -461,8 +435,7 @@ def test_a_typed_message_answers_a_question_too(dialog: Dialog, play: Play) -> N
 def test_the_other_calls_of_the_round_are_made_before_the_dialog_waits(dialog: Dialog, play: Play) -> None:
     reminder = a_call("add_reminder", '{"content": "x"}', "b")
     requests = play(round_of(a_call(ASK_HUMAN, '{"question": "Yes?"}', "a"), reminder), HEALTHY)
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
     assert Reminder.objects.count() == 1
 
     answer_question(dialog=dialog, question_id=Question.objects.get().pk, answer="Yes")
@@ -474,8 +447,7 @@ def test_the_other_calls_of_the_round_are_made_before_the_dialog_waits(dialog: D
 @pytest.mark.parametrize("go_elsewhere", [request_stop, retry])
 def test_going_on_otherwise_withdraws_a_question(dialog: Dialog, play: Play, go_elsewhere: Callable[..., None]) -> None:
     play(calling(10, ASK_HUMAN, '{"question": "Yes?"}'), HEALTHY)
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     go_elsewhere(dialog=dialog)
     ask(dialog, "Something else") if go_elsewhere is request_stop else None
@@ -489,8 +461,7 @@ def test_going_on_otherwise_withdraws_a_question(dialog: Dialog, play: Play, go_
 def test_critical_does_not_clear_while_a_question_waits(dialog: Dialog, play: Play) -> None:
     play(calling(950, ASK_HUMAN, '{"question": "Yes?"}'), HEALTHY)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert (dialog.courses.count(), Question.objects.get().status) == (1, "pending")
     assert not Message.objects.filter(origin=MessageOrigin.REMEDIATION).exists()
@@ -499,8 +470,7 @@ def test_critical_does_not_clear_while_a_question_waits(dialog: Dialog, play: Pl
 def test_clear_mind_opens_a_course_with_its_reminder(dialog: Dialog, play: Play) -> None:
     requests = play(calling(10, "clear_mind", '{"reminder_content": "Go on at step 3"}'), HEALTHY)
 
-    ask(dialog, "Do it")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Do it")
 
     course = Course.objects.get(number=2)
     assert (course.opened_by, course.carried["reminders"]) == ("agent", [1])
@@ -511,8 +481,7 @@ def test_clear_mind_opens_a_course_with_its_reminder(dialog: Dialog, play: Play)
 def test_a_request_without_an_answer_goes_along_into_the_new_course(dialog: Dialog, play: Play) -> None:
     requests = play(calling(10, "clear_mind"), calling(10, "clear_mind"), HEALTHY)
 
-    ask(dialog, "What is 2 + 2?")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "What is 2 + 2?")
 
     assert "What is 2 + 2?" in requests()[1]["messages"][-1]["content"]
     assert "What is 2 + 2?" in requests()[2]["messages"][-1]["content"]
@@ -521,11 +490,9 @@ def test_a_request_without_an_answer_goes_along_into_the_new_course(dialog: Dial
 
 def test_a_request_that_was_answered_is_not_asked_again(dialog: Dialog, play: Play) -> None:
     requests = play(said(10, "Four."), calling(10, "clear_mind"), HEALTHY)
-    ask(dialog, "What is 2 + 2?")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "What is 2 + 2?")
 
-    ask(dialog, "Tidy up")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Tidy up")
 
     opening, handover = requests()[-1]["messages"][-1]["content"].split(OPENING)
     assert "2 + 2" not in opening
@@ -536,8 +503,7 @@ def test_clear_mind_comes_after_its_siblings(dialog: Dialog, play: Play) -> None
     add = a_call("add_reminder", '{"content": "Kept"}', "b")
     requests = play(round_of(a_call("clear_mind", call_id="a"), add), HEALTHY)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert "Kept" in requests()[1]["messages"][0]["content"]
     assert statuses() == [("clear_mind", "done"), ("add_reminder", "done")]
@@ -547,8 +513,7 @@ def test_a_round_that_clears_twice_begins_one_course_with_both_reminders(dialog:
     twice = [a_call("clear_mind", json.dumps({"reminder_content": f"Note {name}"}), name) for name in "ab"]
     requests = play(round_of(*twice), HEALTHY)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert (dialog.courses.count(), statuses()) == (2, [("clear_mind", "done")] * 2)
     assert all(note in requests()[1]["messages"][0]["content"] for note in ("Note a", "Note b"))
@@ -558,8 +523,7 @@ def test_of_two_clear_minds_neither_begins_a_course_if_one_reminder_is_not_kept(
     too_long = a_call("clear_mind", json.dumps({"reminder_content": "x" * 100_000}), "a")
     play(round_of(too_long, a_call("clear_mind", call_id="b")), HEALTHY)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert (dialog.courses.count(), statuses()) == (1, [("clear_mind", "failed")] * 2)
 
@@ -572,8 +536,7 @@ def test_a_reminder_that_would_take_more_than_a_quarter_of_the_room_is_refused_w
     clearing = json.dumps({"reminder_content": long_text(1, 85)})
     requests = play(calling(10, "add_reminder", much), calling(10, "clear_mind", clearing), HEALTHY)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert (dialog.courses.count(), statuses()) == (1, [("add_reminder", "failed"), ("clear_mind", "failed")])
     for request in requests()[1:]:
@@ -584,8 +547,7 @@ def test_clear_mind_is_refused_when_a_sibling_failed(dialog: Dialog, play: Play)
     broken = a_call("update_reminder", '{"number": 7, "content": "x"}', "a")
     requests = play(round_of(broken, a_call("clear_mind", call_id="b")), HEALTHY)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert dialog.courses.count() == 1
     assert "update_reminder" in dict(results(requests()[1]))["b"]
@@ -622,8 +584,7 @@ def test_no_call_is_begun_once_a_person_has_typed_something(
     calls = [a_call("drop_logs", call_id="logs"), a_call("drop_people", call_id="people")]
     requests = play(round_of(*calls, a_call("clear_mind", call_id="clear")), HEALTHY)
 
-    ask(dialog, "Tidy the tables.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Tidy the tables.")
 
     assert (made, dialog.courses.count()) == (["logs"], 1)
     assert [status for _name, status in statuses()] == ["done", "failed", "failed"]
@@ -642,8 +603,7 @@ def test_a_call_that_was_begun_before_a_worker_died_is_not_said_to_be_unmade(
     offer(outside("look", look), outside("count", look))
     requests = play(round_of(a_call("look", call_id="look"), a_call("count", call_id="count")), HEALTHY)
 
-    ask(dialog, "Tidy the tables.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Tidy the tables.")
 
     assert "what it did is not known" in dict(results(requests()[1]))["count"]
 
@@ -668,8 +628,7 @@ def test_an_agent_that_only_clears_is_refused_and_then_stopped(dialog: Dialog, p
     settings.DOMINDS_MAX_TOOL_ROUNDS = 5
     requests = play(calling(10, "clear_mind"))
 
-    ask(dialog, "Clear your mind")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Clear your mind")
 
     assert dialog.courses.count() == 3
     assert "did nothing but clear" in results(requests()[3])[-1][1]
@@ -680,8 +639,7 @@ def test_an_earlier_course_can_be_read_in_pages(dialog: Dialog, play: Play) -> N
     look = calling(10, "read_course", '{"course": 1, "page": 2}')
     requests = play(said(10, "word " * 1200), calling(10, "clear_mind"), look, HEALTHY)
     for text in ("Write a lot", "Tidy up"):
-        ask(dialog, text)
-        drive_until_idle(dialog)
+        ask_and_drive(dialog, text)
 
     assert results(requests()[-1])[-1][1].startswith("Course 1, page 2 of 2:")
 
@@ -706,8 +664,7 @@ def test_large_results_are_withheld_while_caution_or_critical_lasts(
 ) -> None:
     requests = play(calling(prompt_tokens, "read_file", READ), HEALTHY)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     sent = results(requests()[1])[0][1]
     assert ("withheld" in sent, len(sent) > 30_000) == (withheld, not withheld)
@@ -721,8 +678,7 @@ def test_a_guarded_dialog_withholds_nothing_as_it_compacts_in_time(
     LLM.objects.update(optimal_max_tokens=40_000)
     requests = play(calling(60_000, "read_file", READ), HEALTHY)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert "withheld" not in results(requests()[1])[0][1]
 
@@ -735,8 +691,7 @@ def test_an_llm_has_its_own_size_above_which_results_are_withheld(
     llm.save()
     requests = play(calling(600, "read_file", READ), HEALTHY)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert ("withheld" in results(requests()[1])[0][1]) == withheld
 
@@ -744,8 +699,7 @@ def test_an_llm_has_its_own_size_above_which_results_are_withheld(
 def test_remediation_is_asked_between_the_results_and_the_next_answer(dialog: Dialog, play: Play) -> None:
     requests = play(calling(600, "add_reminder", '{"content": "x"}'), HEALTHY)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert [m["role"] for m in requests()[1]["messages"]] == ["system", "user", "assistant", "tool", "user"]
     assert Generation.objects.count() == 2
@@ -772,8 +726,7 @@ def test_a_stop_in_a_call_ends_it_and_leaves_no_call_unanswered(
     drive_until_idle(dialog, beside=stop)
     assert statuses() == [("slow", "withdrawn"), ("other", "withdrawn")]
 
-    ask(dialog, "Go on")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Go on")
 
     assert [call_id for call_id, _content in results(requests()[1])] == ["a", "b"]
 
@@ -810,8 +763,7 @@ def leave_running(dialog: Dialog, *, idempotent: bool) -> None:
 def test_a_server_that_refuses_tools_is_asked_again_without_them(dialog: Dialog, llm: LLM, play: Play) -> None:
     requests = play({"error": {"code": "tools_refused", "message": "no tools"}}, HEALTHY)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     llm.refresh_from_db()
     assert llm.tool_calling == "refused"

@@ -15,7 +15,7 @@ from dialogs.pages.writes import trash_dialog
 from dialogs.turns.writes.messages import edit_message, post_message, request_stop, retry
 from health.models import HealthReading
 from tests.builders import a_generation
-from tests.dialogs.driver.conftest import USAGE, Play, ask, drive_until_idle
+from tests.dialogs.driver.conftest import USAGE, Play, ask, ask_and_drive, drive_until_idle
 
 # Real transactions: the driver's thread opens and closes connections as it does in a worker.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -37,9 +37,7 @@ def contents(dialog: Dialog) -> list[str]:
 
 def test_an_answer_is_recorded_with_its_usage_and_its_reading(dialog: Dialog, play: Play) -> None:
     play({"text": ["Hi ", "there."], "usage": USAGE})
-    ask(dialog)
-
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     generation = Generation.objects.get()
     assert contents(dialog) == ["Hello", "Hi there."]
@@ -52,18 +50,14 @@ def test_an_answer_is_recorded_with_its_usage_and_its_reading(dialog: Dialog, pl
 def test_the_reported_usage_is_kept_as_it_came(dialog: Dialog, play: Play) -> None:
     reported = {**USAGE, "prompt_tokens_details": {"cached_tokens": 8}, "of_this_provider_only": 1}
     play({"text": "Hi.", "usage": reported})
-    ask(dialog)
-
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert Generation.objects.get().usage_raw == reported
 
 
 def test_an_answer_without_usage_is_unknown_and_holds_no_number(dialog: Dialog, play: Play) -> None:
     play({"text": "Hi."})
-    ask(dialog)
-
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     reading = HealthReading.objects.get()
     assert (reading.level, reading.reason, reading.prompt_tokens) == ("unknown", "usage_unavailable", None)
@@ -72,8 +66,7 @@ def test_an_answer_without_usage_is_unknown_and_holds_no_number(dialog: Dialog, 
 def test_every_generation_has_a_reading_of_its_own(dialog: Dialog, play: Play) -> None:
     play(*({"text": "ok", "usage": {"prompt_tokens": n, "completion_tokens": 1}} for n in (10, 501, 901, 10)))
     for _ in range(2):
-        ask(dialog)
-        drive_until_idle(dialog)
+        ask_and_drive(dialog)
 
     readings = HealthReading.objects.values_list("prompt_tokens", "level")
     assert list(readings) == [(10, "healthy"), (501, "caution"), (901, "critical"), (10, "healthy")]
@@ -81,11 +74,8 @@ def test_every_generation_has_a_reading_of_its_own(dialog: Dialog, play: Play) -
 
 def test_the_provider_gets_the_instructions_and_the_branch(dialog: Dialog, play: Play) -> None:
     requests = play({"text": "Hi."})
-    ask(dialog, "One")
-    drive_until_idle(dialog)
-    ask(dialog, "Two")
-
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "One")
+    ask_and_drive(dialog, "Two")
 
     said = [(message["role"], message["content"]) for message in requests()[-1]["messages"]]
     assert said == [("system", "You help."), ("user", "One"), ("assistant", "Hi."), ("user", "Two")]
@@ -115,9 +105,7 @@ def test_the_manifest_says_exactly_what_was_sent(dialog: Dialog, play: Play) -> 
 
 def test_reasoning_is_kept_beside_the_answer(dialog: Dialog, play: Play) -> None:
     play({"reasoning": ["Let me ", "think."], "text": "42"})
-    ask(dialog)
-
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert dialog.messages.last().parts == {"reasoning": "Let me think."}
 
@@ -125,9 +113,7 @@ def test_reasoning_is_kept_beside_the_answer(dialog: Dialog, play: Play) -> None
 def test_an_agent_without_instructions_sends_no_system_message(dialog: Dialog, agent: Agent, play: Play) -> None:
     requests = play({"text": "Hi."})
     Agent.objects.update(instructions="  ")
-    ask(dialog)
-
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert [message["role"] for message in requests()[0]["messages"]] == ["user"]
 
@@ -159,9 +145,7 @@ def test_stopping_before_the_first_word_leaves_the_question(dialog: Dialog, play
 
 def test_a_passing_failure_is_tried_again(dialog: Dialog, play: Play) -> None:
     play({"error": {"code": "provider_failed", "message": "busy"}}, {"text": "Hi.", "usage": USAGE})
-    ask(dialog)
-
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert contents(dialog) == ["Hello", "Hi."]
     assert list(Generation.objects.values_list("status", "attempt")) == [("failed", 1), ("finished", 2)]
@@ -169,9 +153,7 @@ def test_a_passing_failure_is_tried_again(dialog: Dialog, play: Play) -> None:
 
 def test_a_stream_that_breaks_is_tried_again_and_its_text_is_kept(dialog: Dialog, play: Play) -> None:
     play({"text": "Once upon", "drop": True}, {"text": "Once upon a time."})
-    ask(dialog)
-
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert contents(dialog) == ["Hello", "Once upon a time."]
     assert Generation.objects.first().partial_text == "Once upon"
@@ -179,9 +161,7 @@ def test_a_stream_that_breaks_is_tried_again_and_its_text_is_kept(dialog: Dialog
 
 def test_after_three_failures_the_turn_ends_with_a_clear_error(dialog: Dialog, play: Play) -> None:
     play({"error": {"code": "provider_unreachable", "message": "no route"}})
-    ask(dialog)
-
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     last = Generation.objects.last()
     assert Generation.objects.count() == 3
@@ -191,28 +171,22 @@ def test_after_three_failures_the_turn_ends_with_a_clear_error(dialog: Dialog, p
 
 def test_a_refused_key_is_not_tried_again(dialog: Dialog, play: Play) -> None:
     play({"error": {"code": "authentication_refused", "message": "bad key"}})
-    ask(dialog)
-
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert Generation.objects.get().error_code == "authentication_refused"
 
 
 def test_a_failed_generation_has_no_reading(dialog: Dialog, play: Play) -> None:
     play({"text": "Hi.", "usage": USAGE}, {"error": {"code": "request_refused"}})
-    ask(dialog)
-    drive_until_idle(dialog)
-    ask(dialog)
-
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
+    ask_and_drive(dialog)
 
     assert HealthReading.objects.count() == 1
 
 
 def test_a_person_can_try_again_after_a_failure(dialog: Dialog, play: Play) -> None:
     play({"error": {"code": "request_refused"}}, {"text": "Hi."})
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     retry(dialog=dialog)
     drive_until_idle(dialog)
@@ -234,9 +208,7 @@ def test_waiting_for_the_next_try_can_be_stopped(dialog: Dialog, play: Play, set
 def test_an_overflow_teaches_the_true_window(dialog: Dialog, llm: LLM, play: Play) -> None:
     LLM.objects.update(context_length=None, context_length_source="")
     play({"error": {"code": "context_overflow", "context_window": 2048, "prompt_tokens": 3000}})
-    ask(dialog)
-
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     llm.refresh_from_db()
     assert Generation.objects.get().error_code == "context_overflow"
@@ -247,9 +219,7 @@ def test_an_unusable_provider_is_a_clear_error_in_the_transcript(dialog: Dialog,
     play({"text": "Hi."})
     dialog.llm.provider.kind = "no-such-kind"
     dialog.llm.provider.save()
-    ask(dialog)
-
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     generation = Generation.objects.get()
     assert (generation.status, generation.message) == ("failed", None)
@@ -338,8 +308,6 @@ def test_an_answer_thrown_away_while_it_is_made_is_stopped(dialog: Dialog, play:
 
 def test_text_no_database_takes_is_kept_readably(dialog: Dialog, play: Play) -> None:
     play({"text": ["a\0b", "\ud83d"]})
-    ask(dialog)
-
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert Message.objects.last().content == "a␀b\ufffd"
