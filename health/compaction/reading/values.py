@@ -20,6 +20,7 @@ from dataclasses import replace
 from itertools import islice
 
 from health.compaction.reading.in_place import tell_of_another
+from health.compaction.reading.ledger_patterns import is_errand
 from health.compaction.reading.signs import signs_of
 from health.compaction.reading.text import STOPWORDS, remembered
 from health.compaction.reading.two_things import (
@@ -49,8 +50,7 @@ from health.compaction.reading.word_places import heads_of, marks_on, words_befo
 # linear in what was said.
 MOST_LOOKED_UP, MOST_COMPARED = 64, 8
 DIGITS = 9  # of a sum of weights
-# A correction without a subject belongs to one of the last so many messages of the user.
-NEAR = 2
+NEAR = 2  # of the last messages of the user: a correction without a subject belongs to one of these
 # What two sentences share must weigh so much, and be this part of what they are about; less, where a change is told.
 LEAST_WEIGHT, LEAST_SHARED, LEAST_CHANGED = 0.4, 0.45, 0.4
 # What is shared with a rule weighs at least this part of the rest of the rule.
@@ -66,8 +66,7 @@ __all__ = ["Book", "Said", "heard"]
 
 def heard(said: Sequence[Said]) -> Book:
     """What was stated, in order, and what took the place of what."""
-    found = list(statements(said))
-    book = Book(found, subjects(said))
+    book = Book(found := list(statements(said)), subjects(said))
     for statement in found:
         book.hear(statement)
     return book
@@ -108,8 +107,9 @@ class Book:
         self._weights, self._apart = _Weights(weights, pair=PAIR), _Weights(weights, pair=PAIR_APART)
 
     def holding(self) -> Iterator[Statement]:
-        """What holds, as far as it is a value or the assistant took note of it."""
-        return (one for one in self._stated if (one.noted or one.values) and one not in self.gone)
+        """What holds, as far as it is a value or the assistant took note of it. What asks for one thing is over."""
+        held = (one for one in self._stated if one.noted or one.values)
+        return (one for one in held if one not in self.gone and not is_errand(one.text))
 
     def followed(self) -> Iterator[tuple[Statement, Statement]]:
         """Others, each with the last one about the same: it may have taken their place in words not understood."""

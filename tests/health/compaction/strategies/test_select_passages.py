@@ -427,3 +427,14 @@ def test_where_a_long_piece_does_not_fit_short_ones_take_its_room() -> None:
     state = a_long_chat(assistant(long), *told, limit=170)
 
     assert chosen(state).state.estimated_tokens > 165
+
+
+def test_what_was_told_and_changed_comes_before_errands_however_many_and_new() -> None:
+    told = ["My dog is called Biscuit.", "Rule: never suggest peanuts.", "We have plot 14.", "What grows in shade?"]
+    asked = [f"Question {at}: tell me something short about the vegetable number {at * 7 % 23}." for at in range(40)]
+    asked[:4], asked[10] = told, "They moved us, it's plot 22 now."
+    said = [unit for text in asked for unit in (a_unit(text), assistant(f"{CHATTER} {text}"))][:-1]
+
+    left = texts(play(select_passages, a_state(*said, limit=200, config=FULL)).state)
+
+    assert [word for word in ("Biscuit", "peanuts", "plot 22") if word not in left] == []
