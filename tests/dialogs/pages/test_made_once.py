@@ -18,6 +18,7 @@ from dialogs.pages import rendering as module
 from dialogs.pages.reads.rows import MessageRow, Visibility
 from dialogs.pages.reads.transcript import transcript
 from dialogs.pages.rendering import made_once
+from dialogs.pages.writes import create_dialog
 from dialogs.templatetags.dialog_tags import row_of
 from dialogs.transcript.writes.marks import set_pin
 from dialogs.turns.writes.messages import post_message
@@ -116,6 +117,15 @@ def test_an_agent_of_another_name_speaks_in_its_rows(said: list[MessageRow], dia
     dialog.agent.name = "Renamed"
 
     assert row_of(said[1], dialog) == rendered(said[1], dialog) != before
+
+
+@pytest.mark.django_db
+def test_a_row_names_nothing_of_the_dialog_whose_row_was_rendered_first(said: list[MessageRow], dialog: Dialog) -> None:
+    another = create_dialog(owner=dialog.owner, agent=dialog.agent)
+    another.agent.name = dialog.agent.name = "Speaks for the first time"
+    row_of(said[1], another)
+
+    assert row_of(said[1], dialog) == rendered(said[1], dialog)
 
 
 @pytest.mark.django_db
