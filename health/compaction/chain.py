@@ -228,8 +228,7 @@ def _with_ledger(done: Attempt, passes: Passes, entries: Sequence[Any]) -> Stepp
     if not (done.changed and done.state.fits and is_squeezed(done.state, kit, only_rules=last in CHOOSING)):
         return done
     attempt = yield from passes.journal.listening(tried(recovery.room_for_ledger, done.state, kit))
-    if attempt.changed:
-        yield from passes.journal.report(step_of(PASSAGES, done.state, attempt))
+    yield from passes.journal.report(step_of(PASSAGES, done.state, attempt))
     return joined(done, attempt)
 
 
