@@ -290,8 +290,8 @@ class Overheard(asyncio.Protocol):
         self.scope, self.too_much = anyio.CancelScope(), ""
 
     def refuse(self, why: str) -> None:
-        """End the session at once."""
-        self.too_much = why
+        """End the session at once. What is read until it has ended is no other reason."""
+        self.too_much = self.too_much or why
         self.scope.cancel()
 
     def data_received(self, data: bytes) -> None:
