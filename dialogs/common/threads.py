@@ -2,6 +2,7 @@
 
 Channels opens a connection for each call and closes it again (`CONN_MAX_AGE` is 0). That would cost `/v1` more than all
 else it does, and a worker of turns a seventh of its time, so whoever drives a turn does so inside `own_threads()`.
+`persistent` tries such work again while the database is away or locked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How far a dialog's task is, as people and programs see it; and statistics of the context.
 
-These are characters / 4, and counted so nowhere else: for programs and a debug line. Every decision uses
-`ports.Counter`.
+The statistics count a token for each four characters, for programs and a debug line. Nothing is decided by them: every
+decision uses `ports.Counter`.
 """
 
 from __future__ import annotations
