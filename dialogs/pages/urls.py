@@ -9,7 +9,8 @@ from django.urls.converters import IntConverter
 from django.views.i18n import set_language
 
 from dialogs.api import views as api
-from dialogs.compaction import views as context
+from dialogs.compaction import views as context_pages
+from dialogs.compaction.settings import views as settings_page
 from dialogs.context import views as standing_rules
 from dialogs.learning.views import events, insights, what_if
 from dialogs.llms import views as connecting
@@ -68,22 +69,22 @@ DIALOG = [
     path("compactions/<number:run_id>/edit/", compaction.edit, name="compaction_edit"),
     path("compactions/<number:run_id>/undo/", compaction.undo, name="compaction_undo"),
     path("compactions/<number:run_id>/redo/", compaction.redo, name="compaction_redo"),
-    path("compactions/<number:run_id>/summary/", context.summary, name="compaction_summary"),
-    path("compactions/<number:run_id>/seen/", context.run, name="compaction_seen"),
+    path("compactions/<number:run_id>/summary/", context_pages.summary, name="compaction_summary"),
+    path("compactions/<number:run_id>/seen/", context_pages.run, name="compaction_seen"),
     path("messages/<number:message_id>/compact/", compaction.up_to, name="compaction_up_to"),
     path("messages/<number:message_id>/pin/", dialog.pin, name="message_pin"),
     path("messages/<number:message_id>/priority/", dialog.priority, name="message_priority"),
     path("messages/<number:message_id>/done/", dialog.done, name="message_done"),
-    path("generations/<number:generation_id>/seen/", context.generation, name="generation_seen"),
+    path("generations/<number:generation_id>/seen/", context_pages.generation, name="generation_seen"),
     # What compaction took away, the rules that it carries, and the budget that makes it do so.
-    path("archive-of-context/", context.archive, name="dialog_archive_search"),
-    path("archive-of-context/<number:message_id>/", context.text, name="dialog_archive_text"),
-    path("still-known/", context.still_known_page, name="dialog_still_known"),
+    path("archive-of-context/", context_pages.archive, name="dialog_archive_search"),
+    path("archive-of-context/<number:message_id>/", context_pages.text, name="dialog_archive_text"),
+    path("still-known/", context_pages.still_known_page, name="dialog_still_known"),
     path("rules/", standing_rules.page, name="dialog_rules"),
     path("rules/change/", standing_rules.change, name="dialog_rules_change"),
-    path("budget/", context.budget, name="dialog_budget"),
-    path("budget/forget-window/", context.forget_window, name="dialog_forget_window"),
-    path("messages/<number:message_id>/bring-back/", context.bring_back, name="compaction_bring_back"),
+    path("budget/", context_pages.budget, name="dialog_budget"),
+    path("budget/forget-window/", context_pages.forget_window, name="dialog_forget_window"),
+    path("messages/<number:message_id>/bring-back/", context_pages.bring_back, name="compaction_bring_back"),
     # Where programs read the state of the context, and where too much is answered to.
     path("context.json", api.as_json, name="dialog_context"),
     path("context/stats", api.stats, name="context_stats"),
@@ -105,10 +106,10 @@ urlpatterns = [
     path("dialogs/sample/", sample.begin, name="sample"),
     path("connect/", connecting.connect, name="connect"),
     path("connect/add/", connecting.connect_add, name="connect_add"),
-    path("settings/context/", context.context_settings, name="context_settings"),
-    path("settings/context/import/", context.bring, name="context_settings_import"),
-    path("settings/context/export.yaml", context.take_out, name="context_settings_export"),
-    path("settings/context/rewards.jsonl", context.take_out_rewards, name="rewards_export"),
+    path("settings/context/", settings_page.context_settings, name="context_settings"),
+    path("settings/context/import/", settings_page.bring, name="context_settings_import"),
+    path("settings/context/export.yaml", settings_page.take_out, name="context_settings_export"),
+    path("settings/context/rewards.jsonl", settings_page.take_out_rewards, name="rewards_export"),
     path("proposals/", insights.proposals, name="proposals"),
     path("proposals/look/", insights.look, name="proposals_look"),
     path("proposals/<number:proposal_id>/", insights.decide, name="proposal_decide"),

@@ -1,3 +1,3 @@
-"""The settings page for staff: its fields, what was typed into them, what is wrong with it, and what it would do."""
+"""The settings page for staff: its views, its fields, what was typed, what is wrong with it, and what it would do."""
 
 from __future__ import annotations
