@@ -9,6 +9,8 @@ compiles it, and works out how each column is converted, every time anew. What a
 
     _dialogs(dialog_id)  # a list
 
+Inside `asked_once()` a statement that was executed is not executed again with the same values.
+
 A slot for `Many` values stands behind `__in`: the statement is the same for any number of them. All these statements
 share one cursor for as long as a connection is open: to open and close one for each of a request's twenty takes Python
 longer than they take SQLite.
@@ -17,7 +19,8 @@ longer than they take SQLite.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC
 from functools import lru_cache
@@ -53,6 +56,16 @@ def take_in_hand() -> BaseDatabaseWrapper:
     """This thread's database, until the thread looks for it again. Only for threads in which no event loop runs."""
     _at_hand.database = connections[DEFAULT_DB_ALIAS]
     return _at_hand.database
+
+
+@contextmanager
+def asked_once() -> Iterator[None]:
+    """For work on one thread that only reads: what it asks prepared queries for twice is the same rows."""
+    _at_hand.found = {}
+    try:
+        yield
+    finally:
+        del _at_hand.found
 
 
 def cursor_of(connection: BaseDatabaseWrapper) -> CursorWrapper:
@@ -138,10 +151,20 @@ class Prepared(Generic[Row]):
         self, build: Callable[..., QuerySet[Any, Row]], fields: Sequence[Wanted], *, is_shared: bool = False
     ) -> None:
         self._build, self._fields, self._is_shared = build, fields, is_shared
+        self._takes_many = any(isinstance(one, Many) for one in fields)
         self._statements: dict[str, Statement] = {}
 
     def __call__(self, *values: Any) -> list[Row]:
         """The rows, for a value in each slot."""
+        found: dict[Any, list[Row]] | None = getattr(_at_hand, "found", None)
+        if found is None or self._takes_many:
+            return self._found(values)
+        key = self, values
+        if key not in found:
+            found[key] = self._found(values)
+        return [*found[key]]
+
+    def _found(self, values: Sequence[Any]) -> list[Row]:
         connection = database()
         statement = self._statements.get(connection.vendor) or self._prepare(connection)
         found = rows_of(connection, statement.sql, _filled(statement.params, values, connection))

@@ -28,20 +28,31 @@ from dialogs.providers.base import ChatRequest
 from dialogs.transcript import model_view
 from dialogs.transcript.model_view import Entry
 from dialogs.turns.prompts import prompt
+from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes import generations
 from dialogs.turns.writes.generations import Sent
 from dialogs.turns.writes.lease import Claim
 
 logger = logging.getLogger(__name__)
+# So often a dialog may change while a call that was read before is recorded.
+MOST_CHANGES = 3
 
 
 def begin(claim: Claim, looked: Looked, *, attempt: int) -> Call:
-    """Read what is sent, unless that was done a moment ago; record that it is sent."""
+    """Read what is sent, unless that was done a moment ago; record that it is sent. Where the dialog has changed since
+    it was read, as a person typed, it is read anew."""
 
     def recorded(sent: Sent) -> Generation:
-        return generations.begin(claim, attempt=attempt, sent=sent, known=generations.clients(looked.dialog))
+        return generations.begin(claim, attempt=attempt, sent=sent, known=looked.dialog)
 
-    call = _begun(looked, recorded, attempt=attempt)
+    for _change in range(MOST_CHANGES):
+        try:
+            call = _begun(looked, recorded, attempt=attempt)
+            break
+        except generations.Outdated:
+            looked = Looked(dialog_to_drive(claim.dialog_id))
+    else:
+        raise generations.Outdated
     if call.sizing.is_counted and (share := stable_prefix(call.generation.course_id)) is not None:
         logger.info("Dialog %s: ≈%d %% of the request begins as the last one did", claim.dialog_id, 100 * share)
     return call

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db import InterfaceError, OperationalError, transaction
 
-from dialogs.agents.tools.mcp import refresh_stale
+from dialogs.agents.tools.mcp import refresh
 from dialogs.common.broadcast import is_watched
 from dialogs.common.threads import in_db, persistent
 from dialogs.context import writes
@@ -20,7 +20,7 @@ from dialogs.context.reads.task_snapshot import context_stats, is_due
 from dialogs.context.writes import learn_from_usage
 from dialogs.driver.calls import begin
 from dialogs.driver.decide import retry_delay
-from dialogs.driver.guarding import Looked
+from dialogs.driver.guarding import Looked, look_at
 from dialogs.driver.live import LiveAnswer
 from dialogs.driver.prefill import find_out, record_refused
 from dialogs.driver.streaming import Call, Ending, stream
@@ -68,25 +68,24 @@ async def generate(
 
     False where it is known that no further answer is due.
     """
-    looked = known if known and known.dialog.is_client_driven else await _still(claim, known)
+    looked = known or await in_db(_look)(claim.dialog_id)
     # Who left the line is looked after by the next decision.
     with suppress(LeftTheLine):
         async with provider_slot(looked.dialog.llm.provider, claim, subscriber) as waited:
             if waited:
-                looked = Looked(await in_db(dialog_to_drive)(claim.dialog_id))
+                looked = await in_db(_look)(claim.dialog_id)
             return await ask(claim, looked, attempt=attempt, policy=policy, subscriber=subscriber)
     return True
 
 
-async def _still(claim: Claim, known: Looked | None) -> Looked:
-    """What was read, if nothing has changed since; a person may have typed."""
-    fresh = Looked(await in_db(dialog_to_drive)(claim.dialog_id))
-    return known if known and known.dialog.version == fresh.dialog.version else fresh
+def _look(dialog_id: UUID) -> Looked:
+    return look_at(dialog_to_drive(dialog_id))
 
 
 async def ask(claim: Claim, looked: Looked, *, attempt: int, policy: Policy, subscriber: Subscriber) -> bool:
-    if not looked.dialog.is_client_driven and await refresh_stale(looked.dialog.agent):
-        looked = Looked(await in_db(dialog_to_drive)(claim.dialog_id))
+    if looked.to_ask:
+        await refresh(list(looked.to_ask))
+        looked = await in_db(_look)(claim.dialog_id)
     refused = await refusal(looked.dialog.llm)
     call = await in_db(begin)(claim, looked, attempt=attempt)
     return await answer(claim, call, policy=policy, subscriber=subscriber, refused=refused)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from django.utils.functional import cached_property
 
+from dialogs.agents.reads import servers_to_ask
 from dialogs.compaction.reads.compaction import (
     compactions_of_request,
     compactions_without_growth,
@@ -19,7 +20,7 @@ from dialogs.context.estimate import Sizing, as_stored, next_context, offered_to
 from dialogs.context.material import beside, of_the_floor, with_unanswered
 from dialogs.llms.guard import Guard, guard_of, is_off, room_of
 from dialogs.llms.reads import max_output_of
-from dialogs.models import Dialog, Generation, Message
+from dialogs.models import Dialog, Generation, McpServer, Message
 from dialogs.models.message import BY_PEOPLE, Role
 from dialogs.providers.base import ChatRequest, ProviderSettings
 from dialogs.turns.state import MAX_RESTARTS, Guarding, State
@@ -61,6 +62,8 @@ class Looked:
     ahead: Ahead | None = None
     # Nothing of it was there before.
     is_new: bool = False
+    # MCP servers of its agent that are to be asked for their tools before it is driven.
+    to_ask: tuple[McpServer, ...] = ()
 
     @cached_property
     def guard(self) -> Guard | None:
@@ -72,6 +75,11 @@ class Looked:
             known = self.ahead.sizing
             return Sizing(as_stored(known.context, self.dialog, self.branch), known.tools).as_large_as(known)
         return Sizing(next_context(self.dialog, self.guard, self.branch), offered_tools(self.dialog))
+
+
+def look_at(dialog: Dialog) -> Looked:
+    """A client's dialog has tools of its client alone."""
+    return Looked(dialog, to_ask=() if dialog.is_client_driven else tuple(servers_to_ask(dialog.agent)))
 
 
 def guarded(state: State, looked: Looked) -> State:

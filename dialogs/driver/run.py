@@ -48,12 +48,11 @@ from dialogs.driver.decide import (
     decide,
 )
 from dialogs.driver.generate import answer, generate
-from dialogs.driver.guarding import Looked, guarded
+from dialogs.driver.guarding import Looked, guarded, look_at
 from dialogs.driver.run_tools import run_tools
 from dialogs.driver.streaming import Call
 from dialogs.driver.subscriber import NOBODY, Subscriber
 from dialogs.driver.writes import crashes, cutting, turns
-from dialogs.driver.writes.turns import end_if_left
 from dialogs.llms.windows import fresh_window, must_be_asked, tells_window
 from dialogs.providers.base import ProviderError
 from dialogs.turns.reads.turns import driven, is_stop_requested, state_of
@@ -61,6 +60,7 @@ from dialogs.turns.state import Policy, State
 from dialogs.turns.writes import events, lease
 from dialogs.turns.writes.events import note_pressure
 from dialogs.turns.writes.lease import Claim, LeaseLost
+from dominds.prepared import asked_once
 from health.compaction.terms.pressure import Pressure
 from health.models import CompactionRun
 
@@ -132,7 +132,11 @@ async def _drive(claim: Claim) -> None:
 
 
 async def drive_claimed(claim: Claim) -> None:
-    if await in_db(end_if_left)(claim) or await in_db(crashes.end_if_workers_died)(claim):
+    if claim.is_clients:
+        await in_db(turns.end_left)(claim)
+        return
+    if claim.deaths >= crashes.MOST_CRASHES:
+        await in_db(crashes.end_turn)(claim, None, crashes=claim.deaths)
         return
     rested = await hold_lease(claim)
     if not (rested and await in_db(lease.release)(claim)):
@@ -239,11 +243,13 @@ async def look(claim: Claim, subscriber: Subscriber = NOBODY, known: Read | None
 
 def read(dialog_id: UUID, known: Looked | None = None) -> Read:
     """With what the guard knows, unless a server must be asked for its window first."""
-    dialog = known.dialog if known else driven(dialog_id)
-    if dialog is None:
-        return None, State(answer_due=False)
-    looked, state = known or Looked(dialog), state_of(dialog)
-    return looked, state if must_be_asked(dialog.llm) else guarded(state, looked)
+    with asked_once():
+        dialog = known.dialog if known else driven(dialog_id)
+        if dialog is None:
+            return None, State(answer_due=False)
+        state = state_of(dialog)
+        looked = known or (look_at(dialog) if state.answer_due else Looked(dialog))
+        return looked, state if must_be_asked(dialog.llm) else guarded(state, looked)
 
 
 async def perform(

@@ -14,7 +14,7 @@ from importlib import import_module
 from itertools import count
 from typing import Any
 
-from dialogs.agents.reads import servers_of, servers_to_ask
+from dialogs.agents.reads import servers_of
 from dialogs.agents.tools.base import Arguments, OutsideTool
 from dialogs.common.threads import in_db
 from dialogs.models import Agent, McpServer
@@ -88,17 +88,12 @@ async def loaded() -> None:
     await asyncio.to_thread(import_module, "dialogs.agents.tools.mcp_servers")
 
 
-async def refresh_stale(agent: Agent) -> bool:
-    """Ask those of the agent's servers that were never asked, or failed some minutes ago. Says whether there were any.
-    Never raises."""
+async def refresh(servers: list[McpServer]) -> None:
+    """Ask servers for their tools: those that were never asked, or failed some minutes ago. Never raises."""
     try:
-        servers = await in_db(servers_to_ask)(agent)
-        if servers:
-            await loaded()
-            from dialogs.agents.tools.mcp_servers import ask_all, record_all
+        await loaded()
+        from dialogs.agents.tools.mcp_servers import ask_all, record_all
 
-            await in_db(record_all)(servers, await ask_all(servers))
-        return bool(servers)
+        await in_db(record_all)(servers, await ask_all(servers))
     except Exception:
-        logger.exception("The MCP servers of the agent %s could not be asked.", agent.slug)
-        return True
+        logger.exception("MCP servers could not be asked: %s", ", ".join(one.name for one in servers))

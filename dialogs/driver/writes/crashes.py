@@ -55,14 +55,6 @@ def _count(held: Claim) -> int:
     return row.crashes
 
 
-def end_if_workers_died(held: Claim) -> bool:
-    """End a turn over which workers died too often. True when it was ended."""
-    if held.deaths < MOST_CRASHES:
-        return False
-    end_turn(held, None, crashes=held.deaths)
-    return True
-
-
 def end_turn(held: Claim, error: BaseException | None, *, crashes: int = 1) -> None:
     """End the turn in words, and let the dialog rest until a person goes on, whatever still waits. Raises LeaseLost.
 

@@ -242,11 +242,7 @@ def _rest(row: Dialog, why: PausedBy, words: str) -> None:
 
 
 @transaction.atomic
-def end_if_left(held: Claim) -> bool:
-    """A client's turn whose process died is not resumed: whoever asked is gone. True when it was one."""
-    row = fenced(held)
-    if not row.is_client_driven:
-        return False
-    close_answer(row)
+def end_left(held: Claim) -> None:
+    """A client's turn whose process died is not resumed: whoever asked is gone."""
+    close_answer(fenced(held))
     lease.release(held)
-    return True

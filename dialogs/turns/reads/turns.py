@@ -224,14 +224,17 @@ def is_message_waiting(dialog_id: UUID) -> bool:
     return QueuedMessage.objects.filter(dialog=dialog_id).exists()
 
 
-def lease_free() -> Q:
+def lease_free(now: Any, beyond: Any) -> Q:
     """The condition that nobody drives a dialog: never claimed, released, or held by a worker that stopped renewing.
-
-    A lease that is to last longer than any does is from before the clock went back.
-    """
-    now, longest = timezone.now(), max(settings.DOMINDS_LEASE_SECONDS, settings.DOMINDS_BACKOFF_MAX_SECONDS)
-    beyond = now + timedelta(seconds=longest) + AHEAD
+    The moments are those of `run_out`."""
     return Q(lease_until=None) | Q(lease_until__lt=now) | Q(lease_until__gt=beyond)
+
+
+def run_out() -> tuple[datetime, datetime]:
+    """A lease until before the first moment has run out, and one until after the second is from before the clock went
+    back: it is to last longer than any does."""
+    now, longest = timezone.now(), max(settings.DOMINDS_LEASE_SECONDS, settings.DOMINDS_BACKOFF_MAX_SECONDS)
+    return now, now + timedelta(seconds=longest) + AHEAD
 
 
 def due_dialogs() -> list[UUID]:
@@ -241,7 +244,7 @@ def due_dialogs() -> list[UUID]:
     # One that ended in times to come did so before the clock went back: nobody waits for its next try.
     ended = Generation.objects.filter(prompt_leaf=OuterRef("current_leaf"), finished_at__lte=now + AHEAD)
     waiting = ended.filter(retry_at__gt=now)
-    due = Dialog.objects.filter(lease_free(), ~Exists(waiting), wake_seq__gt=F("handled_seq"))
+    due = Dialog.objects.filter(lease_free(*run_out()), ~Exists(waiting), wake_seq__gt=F("handled_seq"))
     return list(due.values_list("pk", flat=True))
 
 

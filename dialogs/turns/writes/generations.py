@@ -114,10 +114,17 @@ def _locked_blobs(hashes: Any) -> QuerySet[Blob, Any]:
     return Blob.objects.select_for_update().filter(sha256__in=hashes).order_by("sha256").values_list("sha256")
 
 
+class Outdated(Exception):
+    """The dialog has changed since what is to be sent was read."""
+
+
 @transaction.atomic(savepoint=False)
-def begin(held: Claim, *, attempt: int, sent: Sent, known: Dialog | None = None) -> Generation:
-    """Record the call before it is made, so that no death can hide it."""
+def begin(held: Claim, *, attempt: int, sent: Sent, known: Dialog) -> Generation:
+    """Record the call before it is made, so that no death can hide it. `known` is the dialog that was read for it.
+    Raises Outdated and LeaseLost."""
     row = fenced(held, known=known)
+    if row.version != known.version and not known.is_client_driven:
+        raise Outdated
     generation = add_call(row, held, attempt=attempt, sent=sent)
     save(row)
     return generation

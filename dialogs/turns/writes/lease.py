@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -19,7 +19,6 @@ from django.db.models import (
     DateTimeField,
     F,
     PositiveSmallIntegerField,
-    Q,
     QuerySet,
     UUIDField,
     Value,
@@ -30,7 +29,7 @@ from django.utils import timezone
 from dialogs.common.broadcast import changed_on_commit
 from dialogs.models import Dialog, Generation
 from dialogs.transcript.writes.dialog_row import lock
-from dialogs.turns.reads.turns import lease_free
+from dialogs.turns.reads.turns import lease_free, run_out
 from dialogs.turns.writes.tool_calls import interrupt_running
 from dominds.prepared import prepared, prepared_update
 from dominds.rows import same_again
@@ -47,13 +46,15 @@ class LeaseLost(Exception):
 class Claim:
     """The right to drive one dialog until the lease runs out, as of one wake-up.
 
-    `deaths` is how many workers in a row have died over it before anything was said.
+    `deaths` is how many workers in a row have died over it before anything was said. `is_clients`: a client's process
+    drives it; where a worker finds it, that process has died.
     """
 
     dialog_id: UUID
     token: int
     wake_seq: int
     deaths: int = 0
+    is_clients: bool = False
 
 
 def _lease_end() -> datetime:
@@ -68,32 +69,35 @@ def claim(dialog_id: UUID) -> Claim | None:
     asked = time.monotonic()
     with transaction.atomic():
         is_late = time.monotonic() - asked > LATE_SECONDS
-        return _claim(dialog_id, Q(lease_until=None) if is_late else lease_free())
+        return _claim(dialog_id, *(NEVER if is_late else run_out()))
 
 
-def _claim(dialog_id: UUID, free: Q) -> Claim | None:
-    taken = (
-        Dialog.objects.filter(free, pk=dialog_id, wake_seq__gt=F("handled_seq"))
-        # Raising the token shuts out whoever held the dialog before, even if that worker still runs.
-        .update(
-            lease_token=F("lease_token") + 1,
-            lease_until=_lease_end(),
-            place_in_line=None,
-            # A slice that recorded no end, and in which nothing was said: its worker died over it.
-            deaths=Case(
-                When(slice_seq=F("last_seq"), then=F("deaths") + 1),
-                default=Value(0),
-                output_field=PositiveSmallIntegerField(),
-            ),
-            slice_seq=F("last_seq"),
-        )
-    )
-    if not taken:
+# No lease has run out before the first of these moments, or lasts beyond the second.
+NEVER = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+
+
+def _claim(dialog_id: UUID, now: datetime, beyond: datetime) -> Claim | None:
+    if not _take(dialog_id, now, beyond, _lease_end()):
         return None
     row = lock(dialog_id)
     _interrupt(row.pk, timezone.now())
     interrupt_running(row)
-    return Claim(row.pk, row.lease_token, row.wake_seq, row.deaths)
+    return Claim(row.pk, row.lease_token, row.wake_seq, row.deaths, row.is_client_driven)
+
+
+@prepared_update(UUIDField(), DateTimeField(), DateTimeField(), DateTimeField())
+def _take(dialog_id: Any, now: Any, beyond: Any, until: Any) -> tuple[QuerySet[Dialog], dict[str, Any]]:
+    due = Dialog.objects.filter(lease_free(now, beyond), pk=dialog_id, wake_seq__gt=F("handled_seq"))
+    # A slice that recorded no end, and in which nothing was said: its worker died over it.
+    died = When(slice_seq=F("last_seq"), then=F("deaths") + 1)
+    return due, {
+        # Raising the token shuts out whoever held the dialog before, even if that worker still runs.
+        "lease_token": F("lease_token") + 1,
+        "lease_until": until,
+        "place_in_line": None,
+        "deaths": Case(died, default=Value(0), output_field=PositiveSmallIntegerField()),
+        "slice_seq": F("last_seq"),
+    }
 
 
 @prepared_update(UUIDField(), DateTimeField())
@@ -190,7 +194,7 @@ def _row(dialog_id: Any, token: Any) -> QuerySet[Dialog]:
 @prepared(UUIDField(), BigIntegerField())
 def _row_with_its_leaf(dialog_id: Any, token: Any) -> QuerySet[Dialog]:
     rows = Dialog.objects.filter(pk=dialog_id, lease_token=token).select_for_update(of=("self",)).order_by()
-    return rows.select_related("current_leaf__course", "llm__provider")
+    return rows.select_related("current_leaf__course", "llm__provider", "llm__bounds", "agent")
 
 
 def _share(known: Dialog, row: Dialog) -> None:

@@ -5,11 +5,17 @@ Everything takes the dialog's locked row and runs in the transaction of its call
 
 from __future__ import annotations
 
+from typing import Any
+
+from django.db.models import BigIntegerField, QuerySet
+
 from dialogs.llms.reads import configured
 from dialogs.models import Course, Dialog, Message, RemediationPrompt, Reminder
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.writes.dialog_row import add_message, current_course, want_answer
 from dialogs.turns.prompts import prompt
+from dominds.prepared import prepared, prepared_update
+from dominds.rows import change
 from health.monitor.levels import Level, caution_cadence
 from health.monitor.remediation import Due, Remediation, given, overflowed, step
 
@@ -23,20 +29,33 @@ def state_of(course: Course) -> Remediation:
     )
 
 
+COUNTERS = ("level", "due", "caution_generations", "countdown_turns")
+
+
 def keep(course: Course, state: Remediation) -> None:
     course.level, course.due = state.level, state.due
     course.caution_generations, course.countdown_turns = state.caution_generations, state.countdown_turns
-    course.save(update_fields=["level", "due", "caution_generations", "countdown_turns"])
+    change(course, *COUNTERS)
+
+
+def _count_anew(course: Course) -> None:
+    """The counters as they are stored: the course may have been read before an answer that took minutes."""
+    course.level, course.due, course.caution_generations, course.countdown_turns = _counted(course.pk)[0]
+
+
+@prepared(BigIntegerField())
+def _counted(course_id: Any) -> QuerySet[Course, Any]:
+    return Course.objects.filter(pk=course_id).order_by().values_list(*COUNTERS)
 
 
 def record_level(row: Dialog, course: Course, level: str) -> None:
     """Take one more reading into remediation's counters on the course."""
-    course.refresh_from_db()
+    _count_anew(course)
     keep(course, step(state_of(course), Level(level), cadence=caution_cadence(configured(row.llm))))
 
 
 def record_overflow(course: Course) -> None:
-    course.refresh_from_db()
+    _count_anew(course)
     keep(course, overflowed(state_of(course)))
 
 
@@ -103,4 +122,9 @@ def mark_curated(course: Course) -> None:
 
 def close_prompts(course: Course) -> None:
     """The turn of the newest prompt is over: what was not curated by now was not."""
-    RemediationPrompt.objects.filter(course=course, curated=None).update(curated=False)
+    _close(course.pk)
+
+
+@prepared_update(BigIntegerField())
+def _close(course_id: Any) -> tuple[QuerySet[RemediationPrompt], dict[str, Any]]:
+    return RemediationPrompt.objects.filter(course=course_id, curated=None), {"curated": False}

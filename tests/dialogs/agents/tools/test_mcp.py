@@ -18,9 +18,10 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.utils import timezone
 
+from dialogs.agents.reads import servers_to_ask
 from dialogs.agents.tools import mcp_servers
 from dialogs.agents.tools.base import OutsideTool, ToolError, TransientError
-from dialogs.agents.tools.mcp import LEFT_OUT, mcp_tools, refresh_stale
+from dialogs.agents.tools.mcp import LEFT_OUT, mcp_tools, refresh
 from dialogs.agents.tools.mcp_servers import ask_all, call_tool, read_tools, record_all
 from dialogs.agents.writes import record_problem, record_tools, set_secrets
 from dialogs.models import Agent, McpServer
@@ -34,7 +35,7 @@ WHO_LOADS = """
 import asyncio, sys, threading
 import tests.django_loaded
 from dialogs.agents.tools import mcp
-from dialogs.models import Agent
+from dialogs.models import McpServer
 
 class Finder:
     def find_spec(self, name, path, target=None):
@@ -42,8 +43,7 @@ class Finder:
             print(threading.current_thread() is threading.main_thread())
 
 sys.meta_path.insert(0, Finder())
-mcp.servers_to_ask = lambda agent: ["a server"]
-asyncio.run(mcp.refresh_stale(Agent()))
+asyncio.run(mcp.refresh([McpServer(name="lab")]))
 """
 
 
@@ -462,7 +462,7 @@ def test_stale_servers_are_asked_and_the_others_left_alone(agent: Agent, make_se
     just_failed = make_server(name="failed", command="no-such-program")
     record_problem(server=just_failed, problem="as before")
 
-    async_to_sync(refresh_stale)(agent)
+    async_to_sync(refresh)(servers_to_ask(agent))
 
     for server in (new, known, broken, just_failed):
         server.refresh_from_db()
@@ -477,7 +477,7 @@ def test_a_failure_is_tried_again_after_some_minutes(agent: Agent, make_server: 
     record_problem(server=server, problem="was away")
     McpServer.objects.update(tools_read_at=timezone.now() - timedelta(minutes=6))
 
-    async_to_sync(refresh_stale)(agent)
+    async_to_sync(refresh)(servers_to_ask(agent))
 
     server.refresh_from_db()
     assert (server.problem, len(server.tools)) == ("", 8)
@@ -502,7 +502,7 @@ def test_refreshing_never_raises(
     monkeypatch.setattr("dialogs.agents.tools.mcp_servers.read_tools", broken)
     make_server()
 
-    async_to_sync(refresh_stale)(agent)
+    async_to_sync(refresh)(servers_to_ask(agent))
 
     assert "could not be asked" in caplog.text
 
