@@ -13,7 +13,7 @@ from pytest_django import DjangoAssertNumQueries
 from dialogs.models import LLM, Dialog, Generation, Message, PrefixNode, Provider, ToolCall
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.turns.writes.messages import post_message
-from dominds.prepared import Many, prepared, prepared_update
+from dominds.prepared import Many, asked_once, prepared, prepared_update
 from dominds.rows import add, add_all, add_unless_there, change
 
 pytestmark = pytest.mark.django_db
@@ -89,6 +89,17 @@ def test_what_a_row_refers_to_comes_with_it(asked: Dialog, django_assert_num_que
 def test_other_values_find_other_rows(asked: Dialog) -> None:
     assert joined(asked.pk, 1) == [asked]
     assert joined(asked.pk, 1000) == []
+
+
+def test_where_nothing_is_written_the_same_is_asked_once(
+    asked: Dialog, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    with asked_once(), django_assert_num_queries(2):
+        first, again, other = contents("Hello, 世界"), contents("Hello, 世界"), contents("Nobody said this.")
+    Message.objects.update(content="Changed")
+
+    assert first == again == [("Hello, 世界", asked.pk, {})]
+    assert other == contents("Hello, 世界") == []
 
 
 def test_columns_come_as_python_knows_them(asked: Dialog) -> None:

@@ -7,13 +7,15 @@ from contextlib import contextmanager
 
 import pytest
 from django.db import connection
+from django.db.models import F
 from django.db.models.signals import post_init
 from django.test.utils import CaptureQueriesContext
 
 from dialogs.context.border import Context, chat_request
 from dialogs.context.estimate import next_context, present_context
 from dialogs.context.material import of_the_floor
-from dialogs.driver.calls import continuing
+from dialogs.driver import run
+from dialogs.driver.calls import begin, continuing
 from dialogs.llms.counter import counter_of
 from dialogs.models import Course, Dialog, Message, MessageMark, RemediationPrompt
 from dialogs.models.message import MessageOrigin, Role
@@ -21,12 +23,14 @@ from dialogs.transcript.model_view import Entry, dump
 from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.writes.dialog_row import add_message
 from dialogs.turns.reads.turns import dialog_to_drive
+from dialogs.turns.writes import lease
 from health.models import CompactionRun
 from tests.dialogs.compacting_builders import a_history, guard
 from tests.dialogs.compaction_runs import an_applied_run
 from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
+MOST_STATEMENTS = 54
 
 
 @contextmanager
@@ -85,6 +89,31 @@ def test_a_turn_of_a_long_conversation_reads_as_few_rows_as_one_of_a_short_one(d
     # The first turn stores the instructions and the tools.
     _first, short, long = costs
     assert long == short
+
+
+def test_a_short_turn_asks_the_database_few_times(dialog: Dialog, play: Play) -> None:
+    play(*[said(None, "Done.")] * 2)
+    ask(dialog, "Hello")
+    drive_until_idle(dialog)
+    ask(dialog, "And now?")
+
+    with CaptureQueriesContext(connection) as queries:
+        drive_until_idle(dialog)
+
+    assert len(queries) <= MOST_STATEMENTS
+
+
+def test_what_is_changed_after_a_request_was_read_is_sent_all_the_same(dialog: Dialog) -> None:
+    ask(dialog, "Hello")
+    claim = lease.claim(dialog.pk)
+    looked, _state = run.read(dialog.pk)
+    assert claim is not None
+    assert looked is not None
+    Dialog.objects.filter(pk=dialog.pk).update(taskdoc="Count the hedgehogs.", version=F("version") + 1)
+
+    call = begin(claim, looked, attempt=1)
+
+    assert "Count the hedgehogs." in call.request.messages[0].content
 
 
 def test_without_a_view_all_is_read_as_all_is_sent(dialog: Dialog) -> None:
