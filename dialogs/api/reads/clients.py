@@ -165,7 +165,7 @@ def _begins(owner_id: int, request: ClientRequest) -> list[Begin]:
     first, reach = request.messages[0], REACH * len(request.messages) + MOST_ALIKE
     texts = {first.text, first.text.strip(), f"{first.text.strip()}\n"}
     rows = _standing(owner_id, request.model, request.chat, first.role, texts, reach)
-    found = {begin[:2]: begin for begin in sorted((Begin(*row) for row in rows), reverse=True)}
+    found = {begin[:2]: begin for begin in sorted((Begin(*row) for row in rows if row[1]), reverse=True)}
     return list(found.values())
 
 
@@ -174,7 +174,8 @@ def _standing(owner_id: Any, model: Any, chat: Any, role: Any, texts: Any, reach
     mine = Dialog.objects.filter(owner=owner_id, is_client_driven=True, trashed_at=None)
     newest = mine.filter(client__model=model, client__chat=chat).order_by("-active_at").values("pk")[:MOST_ALIKE]
     near = Message.objects.filter(dialog__in=newest, seq__gt=F("dialog__last_seq") - reach)
-    said = near.filter(role=role, content__in=texts, parent__prefix_nodes__owner=owner_id).order_by("-seq")
+    said = near.filter(role=role, content__in=texts).order_by("-seq")
+    # The prefixes come last: with a condition on them SQLite would begin with all that its owner has.
     return said.values_list("dialog_id", "parent__prefix_nodes__sha256", "parent__seq")[:MOST_ALIKE]
 
 
