@@ -19,7 +19,7 @@ from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes.messages import edit_message
 from health.models import CompactionRun
 from tests.dialogs.compacting_builders import a_history, guard
-from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
+from tests.dialogs.driver.conftest import Play, ask, ask_and_drive, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 FULL = 95_000
@@ -33,8 +33,7 @@ def full(dialog: Dialog, play: Play) -> Dialog:
     LLM.objects.update(tool_calling="off")
     a_history(dialog, pairs=40)
     play(said(FULL))
-    ask(dialog, "What does the rotor show?")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "What does the rotor show?")
     LLM.objects.update(tool_calling="auto")
     return here(dialog)
 
