@@ -86,9 +86,7 @@ def test_a_message_that_is_too_long_alone_offers_no_compaction_that_cannot_help(
     shown = page(client, f"/dialogs/{dialog.pk}/").text
     client.post(f"/dialogs/{dialog.pk}/report/")
 
-    assert re.search(
-        r"The largest: user's words \(\d+\) ≈[\d,]+ tokens.*To go on, give a long message as a file", shown
-    )
+    assert re.search(r"The largest: user's words \(\d+\) ≈[\d,]+ tokens.*To go on, shorten a long message", shown)
     assert "Report & Continue" not in shown
     assert not CompactionRun.objects.exists()
     assert home.standin.seen == []

@@ -58,6 +58,10 @@ def another_llm(dialog: Dialog) -> None:
     change_llm(dialog=here(dialog), llm=larger)
 
 
+def another_window(dialog: Dialog) -> None:
+    LLM.objects.update(context_length=90_000)
+
+
 CHANGES: dict[str, Callable[[Dialog], None]] = {
     "compacted": compact,
     "undone": undo_it,
@@ -93,13 +97,15 @@ def test_saying_the_last_message_anew_leaves_the_reading_behind(full: Dialog, pl
     assert (shown.level, shown.stale) == ("unknown", "other_branch")
 
 
-@pytest.mark.parametrize(("how", "stale"), [("compacted", "compacted"), ("a new course", "new_course")])
+@pytest.mark.parametrize(
+    ("how", "stale"), [("compacted", "compacted"), ("a new course", "new_course"), ("another window", "other_window")]
+)
 def test_the_meter_keeps_the_old_number_and_knows_no_level_until_the_next_report(
     full: Dialog, play: Play, how: str, stale: str
 ) -> None:
     assert dialog_meter(full).level == "critical"
 
-    CHANGES[how](full)
+    (CHANGES | {"another window": another_window})[how](full)
 
     shown = dialog_meter(here(full))
     assert (shown.level, shown.stale, shown.prompt_tokens) == ("unknown", stale, FULL)
