@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeVar
 from asgiref.sync import async_to_sync
 from django.contrib import admin, messages
 from django.contrib.admin import ModelAdmin
+from django.contrib.admin.utils import label_for_field
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.text import capfirst
@@ -46,8 +47,8 @@ class KeepsDialogs(ModelAdmin):
         if not count:
             return super().get_deleted_objects(rows, request)
         need = ngettext("%(count)s dialog needs it", "%(count)s dialogs need it", count) % {"count": count}
-        field = self.opts.get_field(self.switch)
-        instead = _("To switch it off instead, untick “%(field)s”.") % {"field": capfirst(field.verbose_name)}
+        field = capfirst(str(label_for_field(self.switch, self.model)))
+        instead = _("To switch it off instead, untick “%(field)s”.") % {"field": field}
         return [], {}, set(), [need, instead]
 
 

@@ -6,8 +6,8 @@ from io import StringIO
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 from django.core.management import call_command
+from django.test import Client
 
 from dialogs.models import LLM, Dialog, Generation, Provider
 from tests.dialogs.driver.conftest import USAGE, Play, ask_and_drive
