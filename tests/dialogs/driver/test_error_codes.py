@@ -20,7 +20,7 @@ from health.compaction.config import ContextConfig, How
 from health.compaction.terms.configuration import dump
 from health.models import CompactionRun, ContextEvent, ContextSettings
 from tests.dialogs.compacting_builders import a_history, estimated, guard, long_text
-from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
+from tests.dialogs.driver.conftest import Play, ask, ask_and_drive, drive_until_idle, said
 from tests.dialogs.driver.test_rounds import offer, outside, round_of  # noqa: F401  a fixture
 from tests.dialogs.pages.views.pages import page
 from tests.standins.compatible import CompatibleStandin
@@ -66,8 +66,7 @@ def test_a_prompt_that_a_server_refuses_as_too_long_is_compacted_and_sent_again(
     guard(dialog)
     a_history(dialog, pairs=7)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     run = CompactionRun.objects.get()
     assert (run.status, run.trigger) == (Status.APPLIED, "overflow")
@@ -84,8 +83,7 @@ def test_where_no_strategy_suffices_recovery_is_forced_and_both_are_recorded(dia
     a_history(dialog, pairs=4)
     requests = play(said(None))
 
-    ask(dialog, long_text(5, sentences=142))
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, long_text(5, sentences=142))
 
     run = CompactionRun.objects.get()
     assert (run.status, run.recovered) == (Status.APPLIED, "fresh_start")

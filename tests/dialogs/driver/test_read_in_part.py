@@ -18,7 +18,7 @@ from dialogs.turns.writes import lease
 from dialogs.turns.writes.autonomous import start_run
 from dialogs.turns.writes.messages import choose_branch
 from health.models import CompactionRun, ContextEvent
-from tests.dialogs.driver.conftest import ask, drive_until_idle
+from tests.dialogs.driver.conftest import ask, ask_and_drive, drive_until_idle
 from tests.dialogs.pages.test_consumers import cookie_of, watching
 from tests.dialogs.pages.views.pages import page
 from tests.overflow.talk import Talk, prose
@@ -137,8 +137,7 @@ def test_a_run_that_such_an_answer_ended_goes_on(dialog: Dialog, server: Compati
         says_done = f"\n\n{DONE_MARK}" if len(server.cuts) >= 3 else ""
         return Reply(text=prose(len(server.seen), 1500) + says_done)
 
-    ask(dialog, TALK.turn(1))
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, TALK.turn(1))
     server.reply = reply
     start_run(dialog=dialog, goal="Draw up the timetable.", max_generations=40)
 
