@@ -81,7 +81,7 @@ def test_nobody_sees_the_dialogs_of_another(as_bob: Client, a_dialog: Maker) -> 
 def test_a_row_names_agent_llm_and_level(as_alice: Client, dialog: Dialog) -> None:
     post_message(dialog=dialog, content="Hello")
     answer = an_answer(dialog)
-    HealthReading.objects.create(generation=answer.generation, level="critical")
+    HealthReading.objects.create(generation=answer.generation, level="critical", context_window=1000)
 
     text = page(as_alice, "/").text
 
