@@ -7,6 +7,7 @@ from io import StringIO
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
+from django.test import Client
 
 from dialogs.models import LLM, Dialog, Generation, Provider
 from tests.dialogs.driver.conftest import USAGE, Play, ask_and_drive
@@ -23,6 +24,18 @@ def test_a_dialog_that_was_begun_before_gets_no_answer(dialog: Dialog, play: Pla
     generation = Generation.objects.get()
     assert (generation.status, generation.error_code) == ("failed", "switched_off")
     assert requests() == []
+
+
+def test_the_page_says_so_and_quotes_nobody_as_nobody_was_asked(dialog: Dialog, play: Play, client: Client) -> None:
+    play({"text": "Hi.", "usage": USAGE})
+    LLM.objects.update(enabled=False)
+    ask_and_drive(dialog)
+    client.force_login(dialog.owner)
+
+    page = client.get(f"/dialogs/{dialog.pk}/").content.decode()
+
+    assert "an admin has switched this LLM off" in page
+    assert "What the provider said" not in page
 
 
 def test_it_answers_again_once_it_is_switched_on(dialog: Dialog, play: Play) -> None:
