@@ -76,24 +76,22 @@ def test_where_nobody_watches_it_is_asked_once_more_after_a_compaction(
     assert dialog.current_leaf == second.message
 
 
-def test_the_first_answer_stays_beside_the_second_and_is_marked(dialog: Dialog, client: Client, alice: User) -> None:
+def test_the_first_answer_stays_beside_the_second_and_is_marked(dialog: Dialog, as_alice: Client) -> None:
     talk_until_cut(dialog)
     first = tries(dialog)[0].message
     assert first is not None
-    client.force_login(alice)
 
-    before = page(client, f"/dialogs/{dialog.pk}/").text
+    before = page(as_alice, f"/dialogs/{dialog.pk}/").text
     choose_branch(dialog=dialog, message=first)
-    shown = page(client, f"/dialogs/{dialog.pk}/").text
+    shown = page(as_alice, f"/dialogs/{dialog.pk}/").text
 
     assert "only a part of the prompt was read" not in before
     assert "only a part of the prompt was read" in shown
     assert "asked once more by itself, as nobody watched" in shown
 
 
-def test_where_a_page_is_open_the_person_is_offered_to_ask_again(dialog: Dialog, client: Client, alice: User) -> None:
+def test_where_a_page_is_open_the_person_is_offered_to_ask_again(dialog: Dialog, as_alice: Client, alice: User) -> None:
     cookie = cookie_of(alice)
-    client.force_login(alice)
 
     async def watch() -> None:
         async with watching(dialog, cookie):
@@ -103,7 +101,7 @@ def test_where_a_page_is_open_the_person_is_offered_to_ask_again(dialog: Dialog,
     talk_until_cut(dialog, beside=watch)
 
     (only,) = tries(dialog)
-    shown = page(client, f"/dialogs/{dialog.pk}/").text
+    shown = page(as_alice, f"/dialogs/{dialog.pk}/").text
     assert only.manifest["cut"]
     assert "Ask again" in shown
     assert "asked once more by itself" not in shown

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
@@ -16,12 +15,6 @@ from tests.dialogs.pages.views.pages import page
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REFUSAL = {"error": {"code": "context_overflow"}}
-
-
-@pytest.fixture
-def as_alice(client: Client, alice: User) -> Client:
-    client.force_login(alice)
-    return client
 
 
 @pytest.fixture
