@@ -15,7 +15,7 @@ from health.models import HealthReading
 from health.monitor.levels import Configured, Thresholds, clamped, context_window, percent_text, thresholds
 
 # Why a reading is of a context that is no longer the dialog's.
-LEFT = ("compacted", "undone", "new_course", "other_branch")
+LEFT = ("compacted", "undone", "new_course", "other_branch", "other_window")
 # The columns of a generation that no meter shows, and that may be long.
 LARGE = tuple(
     f"generation__{name}" for name in ("manifest", "partial_text", "partial_reasoning", "usage_raw", "error_message")
@@ -30,7 +30,8 @@ class Meter:
     """The health of a dialog as it is shown. Every number is the provider's or a person's; None is unknown.
 
     `stale` says why the reading is not the newest word: "none_yet", "failed" (a later generation brought
-    none), "llm_changed", or that the context has changed since: "compacted", "undone", "new_course", "other_branch".
+    none), "llm_changed", or that the context has changed since: "compacted", "undone", "new_course", "other_branch"; or
+    that its LLM has another window now: "other_window".
     Its numbers stay then, its level is no longer known. `last_good` is the newest reading that had a level, when this
     one has none.
     """
@@ -133,6 +134,8 @@ def meter_of(
             generation_number=shown.generation_number,
             read_at=shown.read_at,
         )
+    if not left and limits.context_window not in (None, shown.context_window):
+        left = "other_window"
     return replace(shown, level=HealthReading.Level.UNKNOWN, stale=left) if left else shown
 
 

@@ -51,6 +51,10 @@ def start_valkey(folder: Path) -> str:
     raise RuntimeError("Valkey did not start.")
 
 
+# Some hundred processes import the same: it is compiled once, also where the environment forbids to keep that.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 data_dir = Path(tempfile.mkdtemp(prefix="dominds-tests-"))
 atexit.register(shutil.rmtree, data_dir, ignore_errors=True)
 os.environ.update(

@@ -1,7 +1,4 @@
-"""A real `manage.py up` for tests: its own data folder, port and database, stopped with the fixture.
-
-`stack` is shared by a module and has no demo model; `start_stack` makes further ones with other settings.
-"""
+"""A real `manage.py up` for tests: its own data folder, port and database, stopped in the end."""
 
 from __future__ import annotations
 
@@ -24,7 +21,6 @@ from uuid import uuid4
 
 import httpx
 import psycopg
-import pytest
 
 from tests.environment import free_port, on_a_leash
 from tests.shell import ROOT, Shell
@@ -187,10 +183,3 @@ def fresh_database() -> Iterator[dict[str, str]]:
             yield {"DATABASE_URL": urlsplit(server)._replace(path=f"/{name}").geturl()}
         finally:
             connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
-
-
-@pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """One stack for a whole module. A test leaves it running and whole."""
-    with running_stack(tmp_path_factory.mktemp("stack"), "--no-demo") as found:
-        yield found

@@ -14,8 +14,10 @@ from typing import Any, ClassVar, TypeVar
 from asgiref.sync import async_to_sync
 from django.contrib import admin, messages
 from django.contrib.admin import ModelAdmin
+from django.contrib.admin.utils import label_for_field
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -33,9 +35,11 @@ Answer = TypeVar("Answer")
 
 
 class KeepsDialogs(ModelAdmin):
-    """Refuses to delete rows that dialogs need. `dialogs_by` is the lookup from a dialog to such rows."""
+    """Refuses to delete rows that dialogs need. `dialogs_by` is the lookup from a dialog to such rows; by the field
+    `switch` they are switched off."""
 
     dialogs_by: ClassVar[str]
+    switch: ClassVar[str] = "enabled"
 
     def get_deleted_objects(self, objs: Iterable[Model], request: HttpRequest) -> Any:
         rows = list(objs)
@@ -43,7 +47,9 @@ class KeepsDialogs(ModelAdmin):
         if not count:
             return super().get_deleted_objects(rows, request)
         need = ngettext("%(count)s dialog needs it", "%(count)s dialogs need it", count) % {"count": count}
-        return [], {}, set(), [need]
+        field = capfirst(str(label_for_field(self.switch, self.model)))
+        instead = _("To switch it off instead, untick “%(field)s”.") % {"field": field}
+        return [], {}, set(), [need, instead]
 
 
 @dataclass(frozen=True)

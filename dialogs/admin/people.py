@@ -70,7 +70,7 @@ class NewPasswordForm(HashedWhileChecked, AdminPasswordChangeForm):
 
 @admin.register(User)
 class PersonAdmin(KeepsDialogs, UserAdmin):
-    dialogs_by = "owner"
+    dialogs_by, switch = "owner", "is_active"
     add_form = NewPersonForm
     change_password_form = NewPasswordForm
 

@@ -168,7 +168,9 @@ def _within_turn(state: State, policy: Policy) -> Action:
         return EndRun()
     if state.round_open:
         most = policy.tool_rounds + policy.rounds_a_prompt * state.prompts
-        return EndRounds() if state.rounds > most else RunTools(state.rounds == most)
+        if state.rounds > most or state.unreadable > policy.unreadable_rounds:
+            return EndRounds()
+        return RunTools(state.rounds == most or state.unreadable == policy.unreadable_rounds)
     if state.queued and state.leaf is Leaf.RESULT:
         # What a person typed meanwhile waits for the round under way, and for nothing else.
         return TakeQueued()

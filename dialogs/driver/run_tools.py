@@ -39,7 +39,10 @@ BEGUN_BEFORE = (
     "Not made again: an earlier try was begun, and what it did is not known. The person has written something "
     "meanwhile. Read that first."
 )
-NO_MORE_ROUNDS = "Refused: this turn has made too many rounds of tool calls. Answer the person with what you have."
+NO_MORE_ROUNDS = (
+    "Refused: this turn has made too many rounds of tool calls, or of calls whose arguments are not JSON. Answer the "
+    "person with what you have."
+)
 
 
 async def run_tools(claim: Claim, *, refused: bool) -> None:

@@ -7,6 +7,7 @@ before it is made: after a crash, what may not run twice is answered "interrupte
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from django.db import models
@@ -147,6 +148,14 @@ class ToolCall(models.Model):
     @property
     def is_open(self) -> bool:
         return self.status in self.OPEN
+
+    @property
+    def is_readable(self) -> bool:
+        """Are the arguments a JSON object, or left out?"""
+        try:
+            return isinstance(json.loads(self.arguments or "{}"), dict)
+        except (ValueError, RecursionError):
+            return False
 
 
 class Question(models.Model):

@@ -14,6 +14,10 @@ from django.utils.translation import gettext as _
 
 SCRIPTED = "scripted"
 _BARE = re.compile(r"(?P<host>[A-Za-z0-9._\-]+|\[[0-9A-Fa-f:.]+\])(?P<port>:[0-9]{1,5})?(/[^\s:]*)?")
+# What people copy who copy the whole address of a request.
+_ENDPOINT = re.compile(
+    r"(?:/chat/completions|(?<=/v1)/(?:models|messages|responses|embeddings)|(?<=/api)/(?:chat|tags|generate))\Z"
+)
 _HOST = re.compile(r"[A-Za-z0-9._\-]+|[0-9A-Fa-f:.]+(%[A-Za-z0-9]+)?")
 
 
@@ -31,7 +35,7 @@ def clean_base_url(text: str, *, kind: str) -> str:
         raise InvalidAddress(_("Leave user name and password out of the base URL: a key is stored apart."))
     if parts.query or parts.fragment:
         raise InvalidAddress(_("A base URL ends with its path: leave out what follows “?” or “#”."))
-    return text.rstrip("/")
+    return _ENDPOINT.sub("", text.rstrip("/"))
 
 
 def with_scheme(text: str) -> str:

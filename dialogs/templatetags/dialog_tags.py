@@ -41,6 +41,7 @@ STALE = {
     "undone": gettext_lazy("before undoing"),
     "new_course": gettext_lazy("earlier course"),
     "other_branch": gettext_lazy("other version"),
+    "other_window": gettext_lazy("other window"),
 }
 
 # What is going on in a dialog, as the strip over the list counts it.

@@ -384,7 +384,9 @@ def read_file(data: object) -> DialogFile:
 
 
 def _as_newest(data: object) -> object:
-    if not isinstance(data, dict) or not isinstance(named := data.get("format"), str) or named not in OLDER:
+    if not isinstance(data, dict) or not str(data.get("format", "")).startswith("dominds.dialog/"):
+        raise DialogError(_("This is no dialog file: choose one that “Export as JSON” wrote."))
+    if (named := data["format"]) not in OLDER:
         return data
     for name in OLDER[named].keys() & data.keys():
         refuse(name, _("is a field that this version does not know."))

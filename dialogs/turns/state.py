@@ -31,6 +31,9 @@ class Policy:
     tool_rounds: int = 25
     # Each of them may take so many rounds more: reminders are written with tools.
     rounds_a_prompt: int = 2
+    # So many rounds of calls that cannot be read, one after the other: a model that was shown three times what is wrong
+    # with its JSON does not learn it by the fourth.
+    unreadable_rounds: int = 3
     prompts: int = 20
 
 
@@ -105,6 +108,8 @@ class State:
     round_open: bool = False
     waiting_for_person: bool = False
     rounds: int = 0
+    # How many of the newest of these answers, in a row, made only calls whose arguments cannot be read.
+    unreadable: int = 0
     prompts: int = 0
     due: Due = Due.NOTHING
     # The agent is to be reminded first: its history is compacted only where the next request would not fit.

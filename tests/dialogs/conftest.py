@@ -32,6 +32,13 @@ def as_bob(bob: User) -> Client:
 
 
 @pytest.fixture
+def as_sam(sam: User) -> Client:
+    client = Client()
+    client.force_login(sam)
+    return client
+
+
+@pytest.fixture
 def a_dialog(alice: User, agent: Agent) -> Maker:
     """Makes dialogs of Alice's: `a_dialog("Title", archived=True)`."""
 

@@ -7,23 +7,17 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.dialogs.compacting_builders import long_text
-from tests.dominds.test_survival import PASSWORD, Chat
-from tests.stack import Stack, running_stack
+from tests.dominds.test_survival import Chat
+from tests.stack import Stack
 
 pytestmark = pytest.mark.stack
 
-SETTINGS = {
-    "DOMINDS_ADMIN_PASSWORD": PASSWORD,
-    # Nobody but the worker takes up a run that is only queued: it is the one that is killed.
-    "DOMINDS_COMPACTION_WAIT_SECONDS": "120",
-}
 # The pruning model thinks until the worker dies. Whoever takes the run up finds it awake.
 ASLEEP = [{"match": "<history>", "hang": True}, {"text": "Done."}]
 AWAKE = [{"match": "<history>", "text": "no JSON at all"}, {"text": "Done."}]
@@ -37,7 +31,7 @@ PRUNE = 'context_config: {how: chain, breaking_strategy: {chain_order: [prune_wi
 ContextSettings.objects.update_or_create(pk=1, defaults={"values": PRUNE})
 provider, _ = Provider.objects.get_or_create(name="scripted", kind="scripted", base_url="script.json")
 llm, _ = LLM.objects.get_or_create(provider=provider, model_id="tiny", context_length=100_000)
-agent, _ = Agent.objects.get_or_create(name="Helper", slug="helper", llm=llm, context_limit=3500, context_budget=True)
+agent, _ = Agent.objects.get_or_create(name="Short", slug="short", llm=llm, context_limit=3500, context_budget=True)
 dialog = create_dialog(owner=User.objects.get(), agent=agent)
 a_history(dialog, pairs=16)
 # However slow the machine: its card is still there when the test looks.
@@ -70,19 +64,11 @@ CompactionRun.objects.filter(dialog="{pk}", status="running").update(claimed_unt
 """
 
 
-@pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    folder = tmp_path_factory.mktemp("killed_compaction")
-    write_script(folder, ASLEEP)
-    with running_stack(folder, "--no-demo", **SETTINGS) as found:
-        yield found
-
-
 @pytest.fixture
-def chat(stack: Stack) -> Chat:
+def chat(mortal: Stack) -> Chat:
     """A dialog with a history that is longer than its agent's limit."""
-    write_script(stack.data_dir, ASLEEP)
-    return Chat(stack, stack.shell(ROWS))
+    write_script(mortal.data_dir, ASLEEP)
+    return Chat(mortal, mortal.shell(ROWS))
 
 
 def write_script(folder: Path, steps: list[dict[str, Any]], *, name: str = "script.json") -> None:
@@ -145,8 +131,7 @@ def test_a_run_that_no_turn_waits_for_is_taken_up_by_the_sweep(chat: Chat) -> No
 
 
 # --- A pruning agent that has decided before its decision is needed -----------------------------
-# It is asked on a server of its own, and takes so long for each of the two pieces that it is shown.
-SECONDS = 3.0
+# It is asked on a server of its own, for each of the two pieces that it is shown.
 A_PRUNER = """
 import json
 from django.contrib.auth.models import User
@@ -177,13 +162,14 @@ print(json.dumps(dict(answers=len(row.answers) if row else 0, run=run and run.st
 """
 
 
-def test_the_turn_whose_context_is_full_does_not_ask_it(stack: Stack) -> None:
-    """The last test of this stack: its pruning agent is everybody's."""
+def test_the_turn_whose_context_is_full_does_not_ask_it(mortal: Stack) -> None:
+    """The last of these: its pruning agent is everybody's."""
+    stack = mortal
     write_script(stack.data_dir, [{"text": "Done."}])
     rows = json.loads(stack.shell(A_PRUNER))
     decision = json.dumps({"drop": rows["oldest"], "summaries": [], "summary": "Old readings."})
     nothing = json.dumps({"drop": [], "summaries": [], "summary": ""})
-    write_script(stack.data_dir, [{"text": text, "delay": SECONDS} for text in (decision, nothing)], name="pruner.json")
+    write_script(stack.data_dir, [{"text": text} for text in (decision, nothing)], name="pruner.json")
     chat = Chat(stack, rows["dialog"])
     chat.say("What does the rotor show?")
     stack.wait_until(lambda: prepared_for(chat)["answers"] == 2, seconds=180)

@@ -20,9 +20,7 @@ from tests.stack import Stack, running_stack
 
 pytestmark = pytest.mark.stack
 
-PASSWORD = "alice-pass-1"
 ANSWER = " ".join(f"word{number}" for number in range(60))
-SETTINGS = {"DOMINDS_ADMIN_PASSWORD": PASSWORD}
 ROWS = """
 from django.contrib.auth.models import User
 from dialogs.models import LLM, Agent, Provider
@@ -86,22 +84,16 @@ class Chat:
         return self.state()
 
 
-@pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    folder = tmp_path_factory.mktemp("survival")
-    write_script(folder)
-    with running_stack(folder, "--no-demo", **SETTINGS) as found:
-        yield found
-
-
 def write_script(folder: Path, *, delay: float = 0.06) -> None:
+    """An answer that takes seconds, so that it can be broken off; one that is not broken off need take none."""
     step = {"text": [f"{word} " for word in ANSWER.split()], "delay": delay}
     (folder / "script.json").write_text(json.dumps({"steps": [step]}))
 
 
 @pytest.fixture
-def chat(stack: Stack) -> Chat:
-    return Chat(stack, stack.shell(ROWS))
+def chat(mortal: Stack) -> Chat:
+    write_script(mortal.data_dir)
+    return Chat(mortal, mortal.shell(ROWS))
 
 
 def test_a_killed_web_server_comes_back_and_the_turn_goes_on(chat: Chat) -> None:
@@ -129,7 +121,7 @@ def test_a_killed_redis_keeps_no_worker_from_other_turns(chat: Chat) -> None:
     other, worker = Chat(chat.stack, chat.stack.shell(ROWS)), chat.stack.pid("turns")
     write_script(chat.stack.data_dir, delay=1.5)
     chat.begin()
-    write_script(chat.stack.data_dir)
+    write_script(chat.stack.data_dir, delay=0)
 
     os.kill(chat.stack.pid("valkey"), signal.SIGKILL)
 
@@ -150,6 +142,7 @@ def test_a_redis_that_refuses_to_write_for_a_while_ends_no_worker(chat: Chat) ->
     time.sleep(5)
     server.config_set("min-replicas-to-write", 0)
 
+    write_script(chat.stack.data_dir, delay=0)
     chat.say()
     assert chat.finish()["messages"][-1].strip() == ANSWER
     assert (chat.stack.pid("turns"), chat.stack.pid("compaction")) == workers
@@ -158,6 +151,7 @@ def test_a_redis_that_refuses_to_write_for_a_while_ends_no_worker(chat: Chat) ->
 def test_a_killed_worker_is_replaced_and_its_turn_and_what_was_typed_meanwhile_are_answered_once(chat: Chat) -> None:
     chat.begin()
     chat.say("And then?")
+    write_script(chat.stack.data_dir, delay=0)
 
     os.kill(chat.stack.pid("turns"), signal.SIGKILL)
 
@@ -184,12 +178,12 @@ def test_two_workers_that_hear_of_one_turn_answer_it_once(chat: Chat) -> None:
 
 def test_a_turn_that_was_running_when_dominds_stopped_is_finished_after_the_next_start(tmp_path: Path) -> None:
     """At once: its lease need not run out first."""
-    settings = {**SETTINGS, "DOMINDS_LEASE_SECONDS": "600"}
+    settings = {"DOMINDS_LEASE_SECONDS": "600"}
     write_script(tmp_path, delay=0.3)
     with running_stack(tmp_path, "--no-demo", **settings) as first:
         chat = Chat(first, first.shell(ROWS))
         chat.begin()
-        write_script(tmp_path)
+        write_script(tmp_path, delay=0)
         first.stop(signal.SIGTERM)
         database = {"DATABASE_URL": first.environment["DATABASE_URL"]} if "DATABASE_URL" in first.environment else {}
 

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,10 +22,11 @@ from tests.shell import ROOT
 from tests.stack import Stack, manage, running_stack, settings_of
 
 pytestmark = pytest.mark.stack
+Refusals = dict[str, "Future[subprocess.CompletedProcess[str]]"]
 
 
 @pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def stack(tmp_path_factory: pytest.TempPathFactory, refusals: Refusals) -> Iterator[Stack]:
     """With the demo model, in an empty folder: here everything runs that `up` can run. Started far from its code, where
     a file has the name of a package of ours."""
     folder = tmp_path_factory.mktemp("elsewhere")
@@ -84,9 +85,8 @@ def test_the_demo_can_be_chosen_and_says_what_it_is(stack: Stack) -> None:
 def test_the_doctor_finds_it_well(stack: Stack) -> None:
     stack.wait_for_line("demo     | answers")
     # The page answers before the workers do.
-    stack.wait_until(lambda: "ok     workers: 2 answer" in stack.run_manage("doctor", check=False).stdout)
-
-    done = stack.run_manage("doctor", check=False)
+    asked = (stack.run_manage("doctor", check=False) for _ in range(30))
+    done = next(one for one in asked if "ok     workers: 2 answer" in one.stdout)
 
     assert done.returncode == 0, done.stdout
     assert f"ok     web: answers at {stack.url}" in done.stdout
@@ -201,12 +201,11 @@ REFUSED = {
     "a file that is no database": Refused("file is not a database", {"DATABASE_URL": "sqlite:///{folder}/letter.txt"}),
 }
 NO_PORT, DYING = Refused("", options=("--port", "70000")), Refused("", {"DOMINDS_VALKEY_PROGRAM": "/bin/false"})
-Refusals = dict[str, "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture(scope="module")
-def refusals(tmp_path_factory: pytest.TempPathFactory) -> Refusals:
-    """How each of them ended, all begun at once: each loads Django, and some wait for who does not answer."""
+def refusals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Refusals]:
+    """How each of them ends, all begun before the first test: some wait for who does not answer, or to die again."""
     folder = tmp_path_factory.mktemp("refused")
     (folder / "letter.txt").write_text("Dear Bob, " * 100)
     every = {**REFUSED, "no port": NO_PORT, "dying": DYING}
@@ -219,12 +218,12 @@ def refusals(tmp_path_factory: pytest.TempPathFactory) -> Refusals:
             environment = settings_of(folder / name, **settings)
             return manage("up", "--no-demo", *options, environment=environment, check=False)
 
-        return dict(zip(every, threads.map(up, every), strict=True))
+        yield {name: threads.submit(up, name) for name in every}
 
 
 @pytest.mark.parametrize("why", REFUSED)
 def test_what_keeps_it_from_starting_is_said_in_one_line(refusals: Refusals, why: str) -> None:
-    done = refusals[why]
+    done = refusals[why].result()
 
     assert done.returncode == 1, done.stderr
     assert done.stderr.count("\n") == 1, done.stderr
@@ -234,13 +233,17 @@ def test_what_keeps_it_from_starting_is_said_in_one_line(refusals: Refusals, why
 
 
 def test_a_child_that_cannot_live_ends_all_with_one_last_line(refusals: Refusals) -> None:
-    assert refusals["dying"].returncode == 1
-    assert "valkey ended with status 1; that was 5 times within 60 s" in refusals["dying"].stderr.splitlines()[-1]
+    done = refusals["dying"].result()
+
+    assert done.returncode == 1
+    assert "valkey ended with status 1; that was 5 times within 60 s" in done.stderr.splitlines()[-1]
 
 
 def test_a_port_that_is_none_is_said(refusals: Refusals) -> None:
-    assert refusals["no port"].returncode != 0
-    assert "is not a port from 1 to 65535" in refusals["no port"].stderr
+    done = refusals["no port"].result()
+
+    assert done.returncode != 0
+    assert "is not a port from 1 to 65535" in done.stderr
 
 
 # --- As tests start it ------------------------------------------------------------------------

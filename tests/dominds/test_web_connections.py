@@ -11,7 +11,7 @@ import httpx
 import psycopg
 import pytest
 
-from tests.stack import Stack, running_stack
+from tests.stack import Stack
 
 pytestmark = [
     pytest.mark.stack,
@@ -40,21 +40,15 @@ def counted(connection: psycopg.Connection, which: str) -> int:
     return int(row[0])
 
 
-@pytest.fixture(scope="module")
-def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    with running_stack(tmp_path_factory.mktemp("up"), "--no-demo") as running:
-        yield running
-
-
 @pytest.fixture
-def alice(up: Stack) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=up.url, cookies={"sessionid": up.session_of("admin")}, timeout=20) as browser:
+def alice(mortal: Stack) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=mortal.url, cookies={"sessionid": mortal.session_of("admin")}, timeout=20) as browser:
         browser.get("/").raise_for_status()
         yield browser
 
 
-def test_pages_open_no_connection_each(up: Stack, alice: httpx.Client) -> None:
-    with database_of(up) as connection:
+def test_pages_open_no_connection_each(mortal: Stack, alice: httpx.Client) -> None:
+    with database_of(mortal) as connection:
         before = opened(connection)
         for _ in range(PAGES):
             alice.get("/").raise_for_status()
@@ -63,16 +57,16 @@ def test_pages_open_no_connection_each(up: Stack, alice: httpx.Client) -> None:
         assert opened(connection) - before < PAGES / 2
 
 
-def test_a_page_is_served_after_the_server_ended_every_connection(up: Stack, alice: httpx.Client) -> None:
-    with database_of(up) as connection:
+def test_a_page_is_served_after_the_server_ended_every_connection(mortal: Stack, alice: httpx.Client) -> None:
+    with database_of(mortal) as connection:
         connection.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {OTHERS}")
 
     assert alice.get("/").status_code == 200
 
 
-def test_a_page_is_given_the_connection_that_worked_last(up: Stack, alice: httpx.Client) -> None:
+def test_a_page_is_given_the_connection_that_worked_last(mortal: Stack, alice: httpx.Client) -> None:
     """The others know less of tables and statements. Many are open once many pages were asked for at a time."""
-    with database_of(up) as connection, ThreadPoolExecutor(PAGES) as together:
+    with database_of(mortal) as connection, ThreadPoolExecutor(PAGES) as together:
         few = counted(connection, OTHERS)
         list(together.map(alice.get, ["/"] * 3 * PAGES))
         fresh = counted(connection, OTHERS) - few

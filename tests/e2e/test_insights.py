@@ -96,4 +96,6 @@ def compare_what_if(page: Page) -> None:
     expect(page.locator(".what-if-table tbody tr")).to_have_count(9)
     expect(page.get_by_text("as it is now")).to_be_visible()
     expect(page.get_by_text("≈100 %").first).to_be_visible()
+    # At a desk all columns are there, and no number is broken.
+    assert page.locator(".table-scroll").evaluate("table => table.scrollWidth <= table.clientWidth")
     assert_readable(page)

@@ -14,7 +14,7 @@ from dialogs.models import LLM, Agent, Dialog, Provider
 from dialogs.pages.writes import create_dialog
 from dialogs.turns.writes.messages import retry
 from health.models import CompactionRun
-from tests.dialogs.driver.conftest import ask, drive_until_idle
+from tests.dialogs.driver.conftest import ask, ask_and_drive, drive_until_idle
 from tests.dialogs.pages.views.pages import page
 from tests.overflow.conftest import Build
 from tests.overflow.house import WAYS
@@ -80,16 +80,13 @@ def test_a_message_that_is_too_long_alone_offers_no_compaction_that_cannot_help(
 ) -> None:
     home = build(window=WINDOW, **WAYS["lists it"])
     dialog = create_dialog(owner=alice, agent=Agent.objects.select_related("llm").get())
-    ask(dialog, prose(1, int(1.6 * WINDOW * CHARS_PER_TOKEN)))
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, prose(1, int(1.6 * WINDOW * CHARS_PER_TOKEN)))
     client.force_login(alice)
 
     shown = page(client, f"/dialogs/{dialog.pk}/").text
     client.post(f"/dialogs/{dialog.pk}/report/")
 
-    assert re.search(
-        r"The largest: user's words \(\d+\) ≈[\d,]+ tokens.*To go on, give a long message as a file", shown
-    )
+    assert re.search(r"The largest: user's words \(\d+\) ≈[\d,]+ tokens.*To go on, shorten a long message", shown)
     assert "Report & Continue" not in shown
     assert not CompactionRun.objects.exists()
     assert home.standin.seen == []
@@ -113,8 +110,7 @@ def test_a_first_message_that_is_too_long_alone_costs_one_refusal_and_no_run(
     home = build(window=WINDOW, **WAYS["names nothing"])
     dialog = create_dialog(owner=alice, agent=Agent.objects.get(llm__provider__name="house", is_direct=False))
 
-    ask(dialog, prose(1, int(size * WINDOW * CHARS_PER_TOKEN)))
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, prose(1, int(size * WINDOW * CHARS_PER_TOKEN)))
 
     assert len(home.standin.seen) == len(home.standin.refusals) == 1
     assert not CompactionRun.objects.exists()
@@ -148,8 +144,7 @@ def test_a_limit_that_nobody_wrote_down_is_called_what_it_is(
     """When it is tried again: no window is known for sure, and none is claimed."""
     build(window=WINDOW, **WAYS[way])
     dialog = create_dialog(owner=alice, agent=Agent.objects.get(llm__provider__name="house", is_direct=False))
-    ask(dialog, prose(1, int(1.6 * WINDOW * CHARS_PER_TOKEN)))
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, prose(1, int(1.6 * WINDOW * CHARS_PER_TOKEN)))
 
     retry(dialog=dialog)
     drive_until_idle(dialog)

@@ -17,7 +17,7 @@ from dialogs.models.message import MessageOrigin
 from dialogs.pages.writes import create_dialog
 from dialogs.turns.writes.messages import retry
 from health.models import CompactionRun
-from tests.dialogs.driver.conftest import ask, drive_until_idle
+from tests.dialogs.driver.conftest import ask_and_drive, drive_until_idle
 from tests.dialogs.pages.views.pages import page
 from tests.overflow.conftest import Build
 from tests.overflow.house import WAYS
@@ -44,16 +44,14 @@ def pasted(build: Build, alice: User, way: str) -> Callable[[float], Dialog]:
     def paste(size: float) -> Dialog:
         dialog = create_dialog(owner=alice, agent=Agent.objects.get(llm__provider__name="house", is_direct=False))
         for words in ("Hello there.", prose(1, int(size * WINDOW * CHARS_PER_TOKEN))):
-            ask(dialog, words)
-            drive_until_idle(dialog)
+            ask_and_drive(dialog, words)
         return dialog
 
     return paste
 
 
 def is_answered(dialog: Dialog, words: str) -> bool:
-    ask(dialog, words)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, words)
     return dialog.paused_by == "" and dialog.messages.latest("seq").role == "assistant"
 
 

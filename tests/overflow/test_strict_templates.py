@@ -13,7 +13,7 @@ from dialogs.driver.run import drive
 from dialogs.models import LLM, Dialog, Provider
 from dialogs.turns.writes.autonomous import start_run
 from dialogs.turns.writes.messages import post_message
-from tests.dialogs.driver.conftest import ask, drive_until_idle
+from tests.dialogs.driver.conftest import ask, ask_and_drive, drive_until_idle
 from tests.overflow.conftest import Build
 from tests.standins.compatible import CompatibleStandin, Lists, Reply
 from tests.standins.serving import serving
@@ -63,8 +63,7 @@ def test_what_is_typed_between_two_rounds_is_answered(dialog: Dialog, serve: Ser
     post_message(dialog=dialog, content="WAIT, do not touch the database!")
 
     drive_until_idle(dialog)
-    ask(dialog, "And now?")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "And now?")
 
     assert len(standin.invalid) <= 1, standin.invalid
     assert dialog.paused_by == ""
@@ -87,13 +86,11 @@ def test_an_agent_that_works_by_itself_goes_on(dialog: Dialog, serve: Serve, tem
 
 def test_a_dialog_with_calls_goes_on_with_a_model_that_has_no_tools(dialog: Dialog, serve: Serve) -> None:
     serve("mistral nemo", notes_then_answers)
-    ask(dialog, "Tidy the tables.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Tidy the tables.")
     LLM.objects.update(tool_calling="off", message_shape="")
     standin = serve("gemma 3", talks)
 
-    ask(dialog, "And now?")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "And now?")
 
     assert dialog.paused_by == ""
     assert "[Called add_reminder with" in standin.asked[-1]["messages"][2]["content"]
@@ -103,8 +100,7 @@ def test_what_was_learned_is_asked_for_once_only(dialog: Dialog, serve: Serve, l
     standin = serve("gemma 2", talks)
     LLM.objects.update(tool_calling="off")
     for _ in range(3):
-        ask(dialog)
-        drive_until_idle(dialog)
+        ask_and_drive(dialog)
 
     llm.refresh_from_db()
     assert llm.message_shape == "no_system"
@@ -115,8 +111,7 @@ def test_a_server_that_refuses_whatever_is_sent_is_given_up(dialog: Dialog, serv
     standin = serve("mistral nemo", talks)
     standin.refuses = lambda _messages, _tools: "Conversation roles must alternate user/assistant/user/assistant/..."
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert (len(standin.invalid), dialog.paused_by) == (2, "failure")
 

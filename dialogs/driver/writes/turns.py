@@ -34,7 +34,7 @@ from dialogs.turns.writes.tool_calls import withdraw_open_calls
 from health.compaction.terms.reasons import Reason
 from health.models import CompactionRun
 
-NO_MORE_ROUNDS = "Refused: this turn has made too many rounds of tool calls."
+NO_MORE_ROUNDS = "Refused: this turn has made too many rounds of tool calls, or of calls whose arguments are not JSON."
 RUN_USED_UP = "Not made: the run has used all its generations."
 OWNER_OFF = "Not made: the account of the run's owner was switched off."
 READ_IN_PART = "Not made: the server had read only a part of the prompt, and was asked again."

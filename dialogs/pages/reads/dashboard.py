@@ -108,6 +108,8 @@ class Glanced(NamedTuple):
     llm_id: int
     llm__provider__name: str
     llm__model_id: str
+    llm__context_length: int | None
+    llm__input_length: int | None
     client__api_key_id: int | None
     client__api_key__name: str
 
@@ -149,7 +151,7 @@ def _glance(row: Glanced) -> Glance:
     return Glance(
         pk=row.pk,
         active_at=row.active_at,
-        level=_level(row.newest, llm, row.leaf_course),
+        level=_level(row, llm),
         doing=_kind(row),
         agent=(row.agent_id, row.agent__name),
         llm=(row.llm_id, llm),
@@ -157,11 +159,12 @@ def _glance(row: Glanced) -> Glance:
     )
 
 
-def _level(newest: dict[str, Any] | None, llm: str, leaf_course: int | None) -> str:
-    """Measured of the context that the next request has; else nobody knows."""
+def _level(row: Glanced, llm: str) -> str:
+    """Measured of the context and the window that the next request has; else nobody knows."""
+    newest, window = row.newest, row.llm__context_length or row.llm__input_length
     if not newest:
         return ""
-    is_other = newest["llm"] != llm or left_by(newest, leaf_course)
+    is_other = newest["llm"] != llm or left_by(newest, row.leaf_course) or window not in (None, newest["window"])
     return "unknown" if is_other else str(newest["level"])
 
 

@@ -132,6 +132,7 @@ def with_newest(found: QuerySet[Dialog]) -> QuerySet[Dialog]:
     """Each with `newest`, of its newest reading: its key, its level, and what tells whether it is of this context."""
     readings = HealthReading.objects.filter(generation__dialog=OuterRef("pk")).order_by("-pk")
     columns = {"pk": "pk", "level": "level", "llm": "generation__llm_name", "course": "generation__course_id"}
+    columns |= {"window": "context_window"}
     told = JSONObject(**columns, **_changed_since())
     newest = Subquery(readings.values(told=told)[:1])
     return found.annotate(newest=newest, leaf_course=F("current_leaf__course"))

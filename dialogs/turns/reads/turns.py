@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import takewhile
 from operator import attrgetter
 from typing import Any
 from uuid import UUID
@@ -128,11 +129,11 @@ def _round(dialog: Dialog, leaf: Message) -> dict[str, Any]:
     return {
         "round_open": bool(calls),
         "waiting_for_person": waiting and not others,
-        "rounds": rounds_of(dialog, leaf) if calls else 0,
+        **(_rounds(dialog, leaf, calls) if calls else {}),
     }
 
 
-def rounds_of(dialog: Dialog, leaf: Message) -> int:
+def _rounds(dialog: Dialog, leaf: Message, calls: Sequence[ToolCall]) -> dict[str, int]:
     """How many answers with calls there have been since a person spoke or a run pushed on, the newest included: through
     automatic prompts and new courses. In a client's conversation, of this turn."""
     calling = Message.objects.filter(dialog_id=leaf.dialog_id, calls__isnull=False)
@@ -140,7 +141,12 @@ def rounds_of(dialog: Dialog, leaf: Message) -> int:
         calling = calling.filter(course_id=leaf.course_id, turn=leaf.turn)
     else:
         calling = calling.filter(seq__gt=dialog.counted_from)
-    return calling.distinct().count()
+    rounds, unreadable = calling.distinct().count(), 0
+    if not any(call.is_readable for call in calls):
+        newest_first = calling.distinct().order_by("-seq").prefetch_related("calls")
+        wrong = takewhile(lambda one: not any(call.is_readable for call in one.calls.all()), newest_first[:rounds])
+        unreadable = sum(1 for _ in wrong)
+    return {"rounds": rounds, "unreadable": unreadable}
 
 
 DRIVEN = (

@@ -91,7 +91,7 @@ class Why(Enum):
     SHORTEN_SYSTEM_PROMPT = _("shorten the system prompt")
     FEWER_TOOLS = _("offer fewer tools")
     ASK_FOR_LESS = _("ask the tools for less")
-    GIVE_A_FILE = _("give a long message as a file")
+    GIVE_A_FILE = _("shorten a long message, or say it in several")
     UNPIN_ROUNDS = _("unpin messages of long rounds")
 
     RESULT_TOO_LARGE = _(

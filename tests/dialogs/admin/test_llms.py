@@ -205,6 +205,7 @@ def test_with_dialogs_it_stays_and_they_are_counted(staff: Client, llm: LLM, ali
     asked = delete(staff, llm)
 
     assert "1 dialog needs it" in asked
+    assert "To switch it off instead, untick “Enabled”." in asked
     assert LLM.objects.get() == llm
     assert Dialog.objects.get() == dialog
 

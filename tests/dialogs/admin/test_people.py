@@ -86,11 +86,9 @@ def test_a_group_is_given_permissions_by_superusers_only(theirs: Client) -> None
     assert [answer.status_code for answer in answers] == [403, 403]
 
 
-def test_a_superuser_gives_rights_and_passwords(client: Client, sam: User, alice: User) -> None:
-    client.force_login(sam)
-
-    change(client, alice, is_staff="on")
-    client.post(f"/admin/auth/user/{alice.pk}/password/", NEW)
+def test_a_superuser_gives_rights_and_passwords(as_sam: Client, alice: User) -> None:
+    change(as_sam, alice, is_staff="on")
+    as_sam.post(f"/admin/auth/user/{alice.pk}/password/", NEW)
 
     alice.refresh_from_db()
     assert alice.is_staff
@@ -120,11 +118,9 @@ def test_nobody_waits_for_a_lock_while_the_password_of_a_new_person_is_hashed(
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("path", ["add/", "{0}/password/"])
 def test_a_password_that_waits_too_long_is_told_beside_the_form(
-    client: Client, sam: User, alice: User, a_long_line: None, path: str
+    as_sam: Client, alice: User, a_long_line: None, path: str
 ) -> None:
-    client.force_login(sam)
-
-    answer = client.post(f"/admin/auth/user/{path.format(alice.pk)}", NEW | {"username": "nina"})
+    answer = as_sam.post(f"/admin/auth/user/{path.format(alice.pk)}", NEW | {"username": "nina"})
 
     assert answer.status_code == 200
     assert b"Too many people sign in at this moment. Wait a minute" in answer.content
@@ -132,11 +128,9 @@ def test_a_password_that_waits_too_long_is_told_beside_the_form(
     assert not User.objects.filter(username="nina").exists()
 
 
-def test_a_person_without_a_password_is_added_and_set(client: Client, sam: User, alice: User) -> None:
-    client.force_login(sam)
-
-    client.post("/admin/auth/user/add/", {"username": "nina", "usable_password": "false"})
-    client.post(f"/admin/auth/user/{alice.pk}/password/", {"usable_password": "false", "unset-password": "1"})
+def test_a_person_without_a_password_is_added_and_set(as_sam: Client, alice: User) -> None:
+    as_sam.post("/admin/auth/user/add/", {"username": "nina", "usable_password": "false"})
+    as_sam.post(f"/admin/auth/user/{alice.pk}/password/", {"usable_password": "false", "unset-password": "1"})
 
     alice.refresh_from_db()
     assert not User.objects.get(username="nina").has_usable_password()

@@ -128,6 +128,7 @@ def test_what_dialogs_need_is_not_deleted(staff: Client, secret_dialog: Dialog) 
     page = staff.post(f"/admin/auth/user/{owner.pk}/delete/", {"post": "yes"}).content.decode()
 
     assert "1 dialog needs it" in page
+    assert "untick “Active”" in page
     assert User.objects.filter(pk=owner.pk).exists()
 
 

@@ -16,7 +16,6 @@ import pytest
 from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.conf import LazySettings
-from django.contrib.auth.models import User
 from django.db import transaction
 from django.test import Client
 
@@ -188,15 +187,12 @@ def test_without_redis_telling_fails_quietly_and_says_so(without_redis: None, ca
 @pytest.mark.parametrize("headers", [{}, HTMX], ids=["plain", "htmx"])
 def test_without_redis_a_message_is_stored_at_once_and_left_to_the_sweeper(
     without_redis: None,
-    client: Client,
-    alice: User,
+    as_alice: Client,
     dialog: Dialog,
     headers: dict[str, str],
 ) -> None:
-    client.force_login(alice)
-
     began = time.monotonic()
-    response = client.post(f"/dialogs/{dialog.pk}/send/", {"content": "Hello"}, headers=headers)
+    response = as_alice.post(f"/dialogs/{dialog.pk}/send/", {"content": "Hello"}, headers=headers)
 
     assert time.monotonic() - began < QUICK_SECONDS
     assert response.status_code == (204 if headers else 302)
@@ -205,8 +201,7 @@ def test_without_redis_a_message_is_stored_at_once_and_left_to_the_sweeper(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_without_redis_the_page_is_served(without_redis: None, client: Client, alice: User, dialog: Dialog) -> None:
-    client.force_login(alice)
+def test_without_redis_the_page_is_served(without_redis: None, as_alice: Client, dialog: Dialog) -> None:
     post_message(dialog=dialog, content="Hello")
 
-    assert "Hello" in client.get(f"/dialogs/{dialog.pk}/").content.decode()
+    assert "Hello" in as_alice.get(f"/dialogs/{dialog.pk}/").content.decode()

@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 from django.utils.translation import override
 
@@ -94,8 +93,7 @@ def test_a_run_keeps_the_codes_of_its_end_its_steps_and_its_warnings(dialog: Dia
     assert [(step["phase"], step["why"]) for step in facts["steps"]] == [("detection", {})]
 
 
-def test_a_reader_of_chinese_reads_it_in_the_dialog(client: Client, alice: User, dialog: Dialog) -> None:
-    client.force_login(alice)
+def test_a_reader_of_chinese_reads_it_in_the_dialog(as_alice: Client, dialog: Dialog) -> None:
     post_message(dialog=dialog, content="你好")
     dialog.refresh_from_db()
     a_generation(
@@ -116,7 +114,7 @@ def test_a_reader_of_chinese_reads_it_in_the_dialog(client: Client, alice: User,
     columns = columns_of(diagnosis(FLOOR, limit=5000))
     a_run(dialog, status="failed", steps=[step.as_json()], warnings=[warning], **columns)
 
-    found = page(client, f"/dialogs/{dialog.pk}/", headers={"accept-language": "zh-hans"})
+    found = page(as_alice, f"/dialogs/{dialog.pk}/", headers={"accept-language": "zh-hans"})
 
     assert in_chinese(TOO_SMALL) in found.text
     assert found.text.count("仅 P1 就需要 ≈6,000 token") == 2
@@ -124,12 +122,11 @@ def test_a_reader_of_chinese_reads_it_in_the_dialog(client: Client, alice: User,
     assert "usable" not in found.text
 
 
-def test_what_an_old_run_said_stands_in_the_dialog_as_it_was(client: Client, alice: User, dialog: Dialog) -> None:
-    client.force_login(alice)
+def test_what_an_old_run_said_stands_in_the_dialog_as_it_was(as_alice: Client, dialog: Dialog) -> None:
     said = "The chain came to 9,000 tokens, the limit is 5,000."
     steps = [a_step("truncate", 4500, 4500, note="nothing unprotected to drop")]
     a_run(dialog, status="failed", reason=said, steps=steps, warnings=["Unknown strategy: x"])
 
-    found = page(client, f"/dialogs/{dialog.pk}/", headers={"accept-language": "zh-hans"})
+    found = page(as_alice, f"/dialogs/{dialog.pk}/", headers={"accept-language": "zh-hans"})
 
     assert said in found.text

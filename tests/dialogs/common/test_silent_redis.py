@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import pytest
 from channels.layers import channel_layers, get_channel_layer
 from django.conf import LazySettings
-from django.contrib.auth.models import User
 from django.test import Client
 
 from dialogs.common import broadcast, schedule
@@ -34,15 +33,12 @@ def silent(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         channel_layers.set("default", before)
 
 
-def test_an_action_in_a_page_takes_a_few_seconds_at_most(
-    client: Client, alice: User, dialog: Dialog, silent: str
-) -> None:
-    client.force_login(alice)
+def test_an_action_in_a_page_takes_a_few_seconds_at_most(as_alice: Client, dialog: Dialog, silent: str) -> None:
     # The first request of a process loads all pages.
-    client.get("/healthz")
+    as_alice.get("/healthz")
     begun = time.monotonic()
 
-    answer = client.post(f"/dialogs/{dialog.pk}/send/", {"content": "Hello"})
+    answer = as_alice.post(f"/dialogs/{dialog.pk}/send/", {"content": "Hello"})
 
     assert answer.status_code < 400
     assert time.monotonic() - begun < MOST_SECONDS

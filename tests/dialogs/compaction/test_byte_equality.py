@@ -16,7 +16,7 @@ from dialogs.turns.writes.messages import retry
 from health.configured import ONLY
 from health.models import CompactionRun, ContextSettings
 from tests.dialogs.compacting_builders import a_history
-from tests.dialogs.driver.conftest import ask, drive_until_idle
+from tests.dialogs.driver.conftest import ask_and_drive, drive_until_idle
 from tests.standins.serving import serving
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -52,8 +52,7 @@ def test_requests_are_the_same_with_the_guard_and_without_it(
     ContextSettings.objects.create(pk=ONLY, values=EAGER, pruning_agent=dialog.agent)
     a_history(dialog, pairs=40)
 
-    ask(dialog, "And now?")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "And now?")
     monkeypatch.setattr(run, "guarded", lambda state, _looked: state)
     monkeypatch.setattr(guarding, "guard_of", lambda *_asked: None)
     retry(dialog=dialog)

@@ -29,7 +29,7 @@ from dialogs.turns.writes.messages import edit_message
 from health.models import CompactionRun
 from tests.builders import a_call
 from tests.dialogs.compacting_builders import a_history, guard
-from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, play, said
+from tests.dialogs.driver.conftest import Play, ask, ask_and_drive, drive_until_idle, play, said
 
 __all__ = ["Play", "play"]
 Mark = Callable[[Dialog, Message], None]
@@ -223,8 +223,7 @@ def test_what_is_marked_while_it_is_compacted_is_not_left_out(
 def test_the_record_of_a_request_has_it_after_it_was_let_go(dialog: Dialog, lost: Message, play: Play) -> None:
     pinned(dialog, lost)
     play(said(120, "Yes."))
-    ask(dialog, "Do you see it?")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Do you see it?")
     answered = Generation.objects.latest("pk")
 
     set_pin(dialog=dialog, message_id=lost.pk, pinned=False)

@@ -15,7 +15,7 @@ from dialogs.context.estimate import present_context
 from dialogs.models import Dialog, Generation
 from health.models import CompactionRun
 from tests.dialogs.compacting_builders import long_text
-from tests.dialogs.driver.conftest import ask, drive_until_idle
+from tests.dialogs.driver.conftest import ask_and_drive
 from tests.standins.lmstudio import LMStudioStandin
 from tests.standins.real import real_llm
 from tests.standins.serving import serving
@@ -47,8 +47,7 @@ def talk(dialog: Dialog, standin: LMStudioStandin, *, turns: int) -> None:
         dialog.agent.max_output_tokens = 48
         dialog.agent.save()
         for number in range(turns):
-            ask(dialog, FACTS.get(number) or f"Turn {number}. {long_text(number, 3)}")
-            drive_until_idle(dialog)
+            ask_and_drive(dialog, FACTS.get(number) or f"Turn {number}. {long_text(number, 3)}")
 
 
 def nothing_was_lost(dialog: Dialog, standin: LMStudioStandin, *, turns: int, compactions: int) -> None:

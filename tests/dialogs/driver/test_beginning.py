@@ -11,7 +11,7 @@ from dialogs.driver.writes.courses import start_course
 from dialogs.models import Dialog
 from dialogs.models.dialog import Author
 from dialogs.transcript.writes.standing_rules import lay_down, take_back
-from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
+from tests.dialogs.driver.conftest import Play, ask_and_drive, calling, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -25,8 +25,7 @@ def newest(request: dict[str, Any]) -> str:
 
 
 def say(dialog: Dialog, words: str) -> None:
-    ask(dialog, words)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, words)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from dialogs.models import Dialog, Question
 from dialogs.turns.writes.messages import answer_question, post_message
 from health.models import CompactionRun
 from tests.dialogs.compacting_builders import a_history, guard
-from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
+from tests.dialogs.driver.conftest import Play, ask_and_drive, calling, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -32,8 +32,7 @@ def test_the_agent_goes_on(dialog: Dialog, play: Play, answer: Callable[[Dialog]
     guard(dialog)
     a_history(dialog, pairs=12)
     requests = play(calling(10, "ask_human", '{"question": "Red or blue?"}'), said(10, "Blue it is."))
-    ask(dialog, "Paint the fence.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Paint the fence.")
     for _time in range(times):
         run = queue_run(dialog, guard=by_limit(dialog), trigger="manual", requested_by=dialog.owner)
         perform(run.pk, embedder="static")

@@ -14,7 +14,7 @@ from dialogs.models import Dialog, Generation, Message
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes.messages import request_stop
 from tests.dialogs.compacting_builders import a_history, guard, long_text
-from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
+from tests.dialogs.driver.conftest import Play, ask, ask_and_drive, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -25,8 +25,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 def generate(dialog: Dialog, times: int) -> None:
     for number in range(times):
-        ask(dialog, f"Question {number}")
-        drive_until_idle(dialog)
+        ask_and_drive(dialog, f"Question {number}")
 
 
 def test_it_comes_after_every_fifth_generation(dialog: Dialog, play: Play, caplog: pytest.LogCaptureFixture) -> None:

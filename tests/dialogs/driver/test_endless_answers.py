@@ -8,7 +8,7 @@ import pytest
 from django.conf import LazySettings
 
 from dialogs.models import Dialog, Generation
-from tests.dialogs.driver.conftest import USAGE, Play, a_call, ask, drive_until_idle
+from tests.dialogs.driver.conftest import USAGE, Play, a_call, ask_and_drive
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -27,9 +27,7 @@ def test_an_answer_ends_at_its_most_characters(
 ) -> None:
     settings.DOMINDS_MAX_ANSWER_CHARS = 1_000
     requests = play({**endless, "usage": USAGE}, {"text": "never"})
-    ask(dialog)
-
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     generation = Generation.objects.get()
     assert (generation.status, generation.error_code) == ("failed", "answer_endless")
@@ -41,9 +39,7 @@ def test_an_answer_ends_at_its_most_characters(
 def test_an_answer_ends_after_its_most_seconds(dialog: Dialog, play: Play, settings: LazySettings) -> None:
     settings.DOMINDS_MAX_ANSWER_SECONDS = 1
     play({"text": ["word "] * 300, "delay": 0.1, "usage": USAGE})
-    ask(dialog)
-
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     generation = Generation.objects.get()
     assert (generation.status, generation.error_code) == ("failed", "answer_endless")

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.contrib.auth.models import User
 from django.test import Client
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -20,7 +19,7 @@ from health.compaction.config import ContextConfig, How
 from health.compaction.terms.configuration import dump
 from health.models import CompactionRun, ContextEvent, ContextSettings
 from tests.dialogs.compacting_builders import a_history, estimated, guard, long_text
-from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
+from tests.dialogs.driver.conftest import Play, ask, ask_and_drive, drive_until_idle, said
 from tests.dialogs.driver.test_rounds import offer, outside, round_of  # noqa: F401  a fixture
 from tests.dialogs.pages.views.pages import page
 from tests.standins.compatible import CompatibleStandin
@@ -66,8 +65,7 @@ def test_a_prompt_that_a_server_refuses_as_too_long_is_compacted_and_sent_again(
     guard(dialog)
     a_history(dialog, pairs=7)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     run = CompactionRun.objects.get()
     assert (run.status, run.trigger) == (Status.APPLIED, "overflow")
@@ -84,8 +82,7 @@ def test_where_no_strategy_suffices_recovery_is_forced_and_both_are_recorded(dia
     a_history(dialog, pairs=4)
     requests = play(said(None))
 
-    ask(dialog, long_text(5, sentences=142))
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, long_text(5, sentences=142))
 
     run = CompactionRun.objects.get()
     assert (run.status, run.recovered) == (Status.APPLIED, "fresh_start")
@@ -100,19 +97,16 @@ def test_where_no_strategy_suffices_recovery_is_forced_and_both_are_recorded(dia
     assert dialog.current_leaf.content == "Done."
 
 
-def test_an_answer_that_is_too_long_beside_its_prompt_is_told_with_what_to_do(
-    dialog: Dialog, client: Client, alice: User
-) -> None:
+def test_an_answer_that_is_too_long_beside_its_prompt_is_told_with_what_to_do(dialog: Dialog, as_alice: Client) -> None:
     standin = CompatibleStandin(window=2048, counts_answer=True)
     Agent.objects.update(max_output_tokens=2000)
-    client.force_login(alice)
     with serving(standin.app()) as url:
         Provider.objects.update(kind="openai", base_url=f"{url}/v1")
         LLM.objects.update(model_id=standin.model, context_length=None, compaction="automatic", tool_calling="off")
         ask(dialog, long_text(1, 12))
         # A slice of the driver is one try.
         async_to_sync(drive)(dialog.pk)
-        shown = page(client, f"/dialogs/{dialog.pk}/").text
+        shown = page(as_alice, f"/dialogs/{dialog.pk}/").text
         drive_until_idle(dialog)
 
     assert list(Generation.objects.values_list("error_code", flat=True)) == ["answer_too_long", ""]

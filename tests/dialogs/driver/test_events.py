@@ -13,7 +13,7 @@ from health.compaction.config import AtMilestone, ContextConfig
 from health.compaction.terms.configuration import dump
 from health.models import CompactionRun, ContextEvent, ContextSettings
 from tests.dialogs.compacting_builders import a_history, calibrate, estimated, guard
-from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
+from tests.dialogs.driver.conftest import Play, ask_and_drive, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TOO_LONG: dict[str, Any] = {"error": {"code": "context_overflow", "message": "too long"}}
@@ -30,8 +30,7 @@ def test_a_request_above_the_threshold_is_a_warning(dialog: Dialog, play: Play) 
     guard(dialog, limit)
     play(said(None))
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     event = ContextEvent.objects.get(code="WARNING")
     assert codes(dialog) == ["WARNING"]
@@ -46,8 +45,7 @@ def test_a_request_above_the_limit_is_an_over_hit_with_the_estimate_from_before_
     before = estimated(dialog)
     play(said(None))
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     event = ContextEvent.objects.get(code="OVER_HIT")
     assert codes(dialog) == ["WARNING", "OVER_HIT"]
@@ -61,8 +59,7 @@ def test_the_same_message_is_no_second_over_hit(dialog: Dialog, play: Play) -> N
     dialog.agent.save()
     play(said(None))
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
     retry(dialog=dialog)
     drive_until_idle(dialog)
 
@@ -72,8 +69,7 @@ def test_the_same_message_is_no_second_over_hit(dialog: Dialog, play: Play) -> N
 def test_a_prompt_that_the_provider_refuses_is_recorded_where_compaction_is_off(dialog: Dialog, play: Play) -> None:
     play(TOO_LONG)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     event = ContextEvent.objects.get()
     assert (event.code, event.facts.get("cause")) == ("PROVIDER_OVERFLOW", None)
@@ -85,8 +81,7 @@ def test_a_run_that_comes_to_nothing_is_recorded_with_its_run(dialog: Dialog, pl
     guard(dialog)
     play(TOO_LONG, said(None))
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     run = CompactionRun.objects.get()
     assert run.status == "failed"
@@ -102,8 +97,7 @@ def test_an_automatic_fresh_start_takes_the_place_of_the_compaction(dialog: Dial
     a_history(dialog, pairs=30)
     play(said(None))
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     run = CompactionRun.objects.get()
     assert (run.trigger, run.status, run.requested_by) == ("reset", "applied", None)

@@ -18,7 +18,7 @@ from dialogs.transcript.writes.marks import set_pin
 from dialogs.turns.writes.autonomous import start_run
 from dialogs.turns.writes.messages import post_message
 from tests.dialogs.compacting_builders import guard
-from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
+from tests.dialogs.driver.conftest import Play, ask, ask_and_drive, calling, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -83,8 +83,7 @@ def begun(dialog: Dialog, llm: LLM, play: Play) -> Begin:
         if limit:
             guard(dialog, limit=limit)
         requests = play(said(10, "Noted."), said(10, "Kept."), *steps)
-        ask(dialog, RULE)
-        drive_until_idle(dialog)
+        ask_and_drive(dialog, RULE)
         set_pin(dialog=dialog, message_id=ask(dialog, PINNED).pk, pinned=True)
         drive_until_idle(dialog)
         start_run(dialog=dialog, goal=GOAL, max_generations=40)
@@ -130,8 +129,7 @@ def test_nothing_that_counts_is_lost_to_a_reset_of_the_chat_and_another(dialog: 
         perform(reset(dialog=dialog, by=dialog.owner).pk, embedder="static")
         dialog.refresh_from_db()
 
-    ask(dialog, "And now?")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "And now?")
 
     after = next(request for request in requests() if "And now?" in words_of(request))
     for kept in (RULE, GOAL, PINNED, *UNANSWERED):
@@ -141,8 +139,7 @@ def test_nothing_that_counts_is_lost_to_a_reset_of_the_chat_and_another(dialog: 
 def begin_twice_by_hand(dialog: Dialog, begin: Callable[[Dialog], object]) -> None:
     for words in ("And now?", "Still there?"):
         begin(dialog)
-        ask(dialog, words)
-        drive_until_idle(dialog)
+        ask_and_drive(dialog, words)
 
 
 def words_of(request: dict[str, Any]) -> str:

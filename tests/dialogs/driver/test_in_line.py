@@ -20,7 +20,7 @@ from dialogs.providers import slots
 from dialogs.providers.slots import slot
 from dialogs.turns.writes import lease
 from dialogs.turns.writes.messages import request_stop
-from tests.dialogs.driver.conftest import USAGE, Play, ask, drive_until_idle
+from tests.dialogs.driver.conftest import USAGE, Play, ask, ask_and_drive, drive_until_idle
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ANSWER = {"text": ["one ", "two "], "delay": 0.2, "usage": USAGE}
@@ -149,8 +149,6 @@ def test_a_place_that_a_dead_worker_left_is_gone_with_the_next_claim(dialog: Dia
 def test_without_redis_a_turn_does_not_wait(dialog: Dialog, play: Play, settings: LazySettings) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:9/0"
     play(ANSWER)
-    ask(dialog)
-
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert Generation.objects.get().status == "finished"

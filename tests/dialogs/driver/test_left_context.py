@@ -19,7 +19,7 @@ from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes.messages import edit_message
 from health.models import CompactionRun
 from tests.dialogs.compacting_builders import a_history, guard
-from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
+from tests.dialogs.driver.conftest import Play, ask, ask_and_drive, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 FULL = 95_000
@@ -33,8 +33,7 @@ def full(dialog: Dialog, play: Play) -> Dialog:
     LLM.objects.update(tool_calling="off")
     a_history(dialog, pairs=40)
     play(said(FULL))
-    ask(dialog, "What does the rotor show?")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "What does the rotor show?")
     LLM.objects.update(tool_calling="auto")
     return here(dialog)
 
@@ -57,6 +56,10 @@ def undo_it(dialog: Dialog) -> None:
 def another_llm(dialog: Dialog) -> None:
     larger = LLM.objects.create(provider=dialog.llm.provider, model_id="large", context_length=1_000_000)
     change_llm(dialog=here(dialog), llm=larger)
+
+
+def another_window(dialog: Dialog) -> None:
+    LLM.objects.update(context_length=90_000)
 
 
 CHANGES: dict[str, Callable[[Dialog], None]] = {
@@ -94,13 +97,15 @@ def test_saying_the_last_message_anew_leaves_the_reading_behind(full: Dialog, pl
     assert (shown.level, shown.stale) == ("unknown", "other_branch")
 
 
-@pytest.mark.parametrize(("how", "stale"), [("compacted", "compacted"), ("a new course", "new_course")])
+@pytest.mark.parametrize(
+    ("how", "stale"), [("compacted", "compacted"), ("a new course", "new_course"), ("another window", "other_window")]
+)
 def test_the_meter_keeps_the_old_number_and_knows_no_level_until_the_next_report(
     full: Dialog, play: Play, how: str, stale: str
 ) -> None:
     assert dialog_meter(full).level == "critical"
 
-    CHANGES[how](full)
+    (CHANGES | {"another window": another_window})[how](full)
 
     shown = dialog_meter(here(full))
     assert (shown.level, shown.stale, shown.prompt_tokens) == ("unknown", stale, FULL)

@@ -18,7 +18,7 @@ from dialogs.models import LLM, Dialog
 from dialogs.models.dialog import Author, OwnTools, WorkLanguage
 from dialogs.pages.writes import change_llm
 from tests.dialogs.compacting_builders import calibrate, long_text
-from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
+from tests.dialogs.driver.conftest import Play, ask_and_drive, calling, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -62,16 +62,14 @@ def go_on_with(llm: LLM, dialog: Dialog, *turns: str) -> None:
     change_llm(dialog=dialog, llm=llm)
     dialog.refresh_from_db()
     for turn in turns or ("Go on.",):
-        ask(dialog, turn)
-        drive_until_idle(dialog)
+        ask_and_drive(dialog, turn)
 
 
 def test_after_a_change_to_a_smaller_model_the_longest_are_told_shortened(
     noted: Dialog, smaller: LLM, play: Play
 ) -> None:
     requests = play(said(10))
-    ask(noted, "Begin.")
-    drive_until_idle(noted)
+    ask_and_drive(noted, "Begin.")
 
     go_on_with(smaller, noted)
 

@@ -19,7 +19,7 @@ from health.compaction.config import AtMilestone, ContextConfig
 from health.compaction.terms.configuration import dump
 from health.models import CompactionRun, ContextEvent, ContextSettings
 from tests.dialogs.compacting_builders import guard, long_text
-from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
+from tests.dialogs.driver.conftest import Play, ask_and_drive, calling, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 READING = calling(10, "read_plan")
@@ -47,14 +47,12 @@ def test_after_twenty_calls_it_is_looked_and_not_before(dialog: Dialog, play: Pl
     play(READING, READING, READING, said(10))
     nearly_looked_at(dialog, 5)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
     assert (loops(), dialog.unchecked_calls) == ([], 19)
 
     play(READING, READING, READING, said(10))
     nearly_looked_at(dialog, 3)
-    ask(dialog, "Again")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Again")
     assert [one["seen"][0]["count"] for one in loops()] == [3]
 
 
@@ -62,8 +60,7 @@ def test_a_turn_for_a_person_goes_on_and_the_notice_is_there(dialog: Dialog, pla
     play(READING, READING, READING, said(10, "Here it is."))
     nearly_looked_at(dialog, 3)
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert dialog.current_leaf is not None
     assert dialog.current_leaf.content == "Here it is."

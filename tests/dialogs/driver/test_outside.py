@@ -30,7 +30,7 @@ from health.compaction.terms.configuration import dump
 from health.models import ContextSettings
 from tests.builders import a_call, an_answer
 from tests.dialogs.agents.tools.moody_server import Mood, moody_server
-from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
+from tests.dialogs.driver.conftest import Play, ask, ask_and_drive, calling, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 AT_ONCE = RetryPolicy(backoff_base_seconds=0)
@@ -57,8 +57,7 @@ def server(agent: Agent, mood: Mood) -> McpServer:
 def made(dialog: Dialog, play: Play, tool: str) -> ToolCall:
     """The call of this tool that the agent has made."""
     play(calling(10, f"shop__{tool}"), said(10))
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
     return ToolCall.objects.select_related("result_message").latest("id")
 
 
@@ -304,8 +303,7 @@ def test_a_question_that_is_delivered_again_is_asked_once(
     lost_commits(2)
     play(calling(10, "ask_human", QUESTION), said(10, "Thanks."))
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
     question = Question.objects.get()
     assert (question.text, question.status, ToolCall.objects.get().status) == ("Which box?", "pending", "waiting")
 
@@ -324,8 +322,7 @@ def test_a_question_has_the_tries_that_the_settings_give_to_questions(
     lost_commits(3)
     play(calling(10, "ask_human", QUESTION), said(10, "Thanks."))
 
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert Question.objects.get().status == "pending"
     assert ToolCall.objects.get().status == "waiting"

@@ -14,7 +14,7 @@ from health.compaction.reading.digest import NOTICE
 from health.configured import ONLY
 from health.models import CompactionRun, ContextSettings
 from tests.dialogs.compacting_builders import a_history, guard, long_text
-from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
+from tests.dialogs.driver.conftest import Play, ask_and_drive, calling, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -61,9 +61,7 @@ def test_the_last_message_is_in_every_request(
     a_history(dialog, pairs=18)
     requests = play(*reminders(), said(None, "Done."))
     typed = f"{beginning}\nHere is the end of the ticket: customer 4711 wants a refund. {RULE}"
-    ask(dialog, typed)
-
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, typed)
 
     assert CompactionRun.objects.filter(status="applied").exists()
     for request in requests():
@@ -80,9 +78,7 @@ def test_the_first_message_and_a_rule_of_a_later_one_stay(dialog: Dialog, play: 
     add_message(dialog, role=Role.USER, origin=MessageOrigin.TYPED, content=ruled, parent=dialog.current_leaf)
     a_history(dialog, pairs=18)
     requests = play(*reminders(), said(None, "Fini."))
-    ask(dialog, "And now?")
-
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "And now?")
 
     assert CompactionRun.objects.filter(status="applied").exists()
     for request in requests():
@@ -95,10 +91,8 @@ def test_what_compaction_wrote_is_still_known_from_the_view(dialog: Dialog, play
     guard(dialog)
     a_history(dialog, pairs=18)
     play(*reminders(), *reminders(), said(None, "Done."))
-    ask(dialog, "Go on")
-    drive_until_idle(dialog)
-    ask(dialog, f"And again. {long_text(40, 30)}")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Go on")
+    ask_and_drive(dialog, f"And again. {long_text(40, 30)}")
 
     runs = CompactionRun.objects.filter(status="applied")
     assert runs.count() >= 2
@@ -113,11 +107,8 @@ def test_what_nobody_answered_stands_in_each_request_though_more_was_said_since(
     failed = {"error": {"code": "request_refused", "message": "no"}}
     requests = play(failed, *reminders(), said(None, "Fini."))
     whales = f"Write the report about WHALES. {long_text(77, 24)}"
-    ask(dialog, whales)
-    drive_until_idle(dialog)
-    ask(dialog, "In French, please.")
-
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, whales)
+    ask_and_drive(dialog, "In French, please.")
 
     assert CompactionRun.objects.filter(status="applied").exists()
     for request in requests()[1:]:

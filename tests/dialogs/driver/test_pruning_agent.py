@@ -29,7 +29,7 @@ from health.compaction.terms.units import Role, Unit
 from health.configured import ONLY
 from health.models import CompactionRun, ContextEvent, ContextSettings, LlmCalibration
 from tests.dialogs.compacting_builders import RULE, a_history, guard, sentence
-from tests.dialogs.driver.conftest import Play, ask, drive_until_idle
+from tests.dialogs.driver.conftest import Play, ask_and_drive
 from tests.standins.lmstudio import LMStudioStandin
 from tests.standins.serving import serving
 
@@ -164,8 +164,7 @@ def test_lm_studio_is_asked_within_its_window_although_the_pruning_agent_fails(
     with serving(studio.app()) as url:
         served_by_lm_studio(dialog.llm, url)
         a_history(dialog, pairs=16)
-        ask(dialog, "What does the rotor show?")
-        drive_until_idle(dialog)
+        ask_and_drive(dialog, "What does the rotor show?")
 
     (pruning,), (request,) = asked_of_pruner(), studio.asked
     assert pruning["messages"][0]["content"].startswith("You prune the history of a conversation")

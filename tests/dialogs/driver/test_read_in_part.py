@@ -18,7 +18,7 @@ from dialogs.turns.writes import lease
 from dialogs.turns.writes.autonomous import start_run
 from dialogs.turns.writes.messages import choose_branch
 from health.models import CompactionRun, ContextEvent
-from tests.dialogs.driver.conftest import ask, drive_until_idle
+from tests.dialogs.driver.conftest import ask, ask_and_drive, drive_until_idle
 from tests.dialogs.pages.test_consumers import cookie_of, watching
 from tests.dialogs.pages.views.pages import page
 from tests.overflow.talk import Talk, prose
@@ -76,24 +76,22 @@ def test_where_nobody_watches_it_is_asked_once_more_after_a_compaction(
     assert dialog.current_leaf == second.message
 
 
-def test_the_first_answer_stays_beside_the_second_and_is_marked(dialog: Dialog, client: Client, alice: User) -> None:
+def test_the_first_answer_stays_beside_the_second_and_is_marked(dialog: Dialog, as_alice: Client) -> None:
     talk_until_cut(dialog)
     first = tries(dialog)[0].message
     assert first is not None
-    client.force_login(alice)
 
-    before = page(client, f"/dialogs/{dialog.pk}/").text
+    before = page(as_alice, f"/dialogs/{dialog.pk}/").text
     choose_branch(dialog=dialog, message=first)
-    shown = page(client, f"/dialogs/{dialog.pk}/").text
+    shown = page(as_alice, f"/dialogs/{dialog.pk}/").text
 
     assert "only a part of the prompt was read" not in before
     assert "only a part of the prompt was read" in shown
     assert "asked once more by itself, as nobody watched" in shown
 
 
-def test_where_a_page_is_open_the_person_is_offered_to_ask_again(dialog: Dialog, client: Client, alice: User) -> None:
+def test_where_a_page_is_open_the_person_is_offered_to_ask_again(dialog: Dialog, as_alice: Client, alice: User) -> None:
     cookie = cookie_of(alice)
-    client.force_login(alice)
 
     async def watch() -> None:
         async with watching(dialog, cookie):
@@ -103,7 +101,7 @@ def test_where_a_page_is_open_the_person_is_offered_to_ask_again(dialog: Dialog,
     talk_until_cut(dialog, beside=watch)
 
     (only,) = tries(dialog)
-    shown = page(client, f"/dialogs/{dialog.pk}/").text
+    shown = page(as_alice, f"/dialogs/{dialog.pk}/").text
     assert only.manifest["cut"]
     assert "Ask again" in shown
     assert "asked once more by itself" not in shown
@@ -137,8 +135,7 @@ def test_a_run_that_such_an_answer_ended_goes_on(dialog: Dialog, server: Compati
         says_done = f"\n\n{DONE_MARK}" if len(server.cuts) >= 3 else ""
         return Reply(text=prose(len(server.seen), 1500) + says_done)
 
-    ask(dialog, TALK.turn(1))
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, TALK.turn(1))
     server.reply = reply
     start_run(dialog=dialog, goal="Draw up the timetable.", max_generations=40)
 

@@ -18,7 +18,7 @@ from dialogs.models import CompactionDisplay, Dialog, Generation
 from dialogs.turns.writes.messages import request_stop
 from health.models import CompactionRun
 from tests.dialogs.compacting_builders import a_history, estimated, guard, long_text
-from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
+from tests.dialogs.driver.conftest import Play, ask, ask_and_drive, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Status = CompactionRun.Status
@@ -154,8 +154,7 @@ def test_an_answer_that_was_cut_is_not_kept_waiting(dialog: Dialog, play: Play) 
     a_history(dialog, pairs=11)
     play({"text": [f"{word} " for word in long_text(3, sentences=90).split()], "usage": None}, said(None, "All."))
 
-    ask(dialog, "Tell me everything.")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Tell me everything.")
 
     run = CompactionRun.objects.get()
     assert (run.trigger, run.is_draft, run.status) == ("stream", False, Status.APPLIED)

@@ -362,6 +362,29 @@ def test_an_agent_that_only_calls_tools_is_told_and_then_stopped(dialog: Dialog,
     assert (dialog.paused_by, dialog.answer_due, Reminder.objects.count()) == ("rounds", False, 2)
 
 
+@pytest.mark.parametrize("broken", ['{"content": ', "{'content': 'x'}", "[1]"])
+def test_an_agent_whose_calls_cannot_be_read_is_told_three_times_and_then_stopped(
+    dialog: Dialog, play: Play, broken: str
+) -> None:
+    requests = play(calling(10, "add_reminder", broken))
+
+    ask_and_drive(dialog)
+
+    assert len(requests()) == 4
+    assert "Answer the person" in results(requests()[3])[-1][1]
+    assert (dialog.paused_by, dialog.answer_due, rest_reason(dialog)) == ("rounds", False, "rounds")
+
+
+def test_who_calls_rightly_in_between_or_answers_in_words_is_not_stopped(dialog: Dialog, play: Play) -> None:
+    broken, right = calling(10, "add_reminder", "{"), calling(10, "update_taskdoc", '{"content": "x"}')
+    both = round_of(a_call("add_reminder", "{", "a"), a_call("update_taskdoc", '{"content": "x"}', "b"))
+    requests = play(broken, broken, right, broken, broken, both, broken, broken, broken, HEALTHY)
+
+    ask_and_drive(dialog)
+
+    assert (dialog.paused_by, len(requests())) == ("", 10)
+
+
 @pytest.mark.parametrize("course", ["in one course", "through new courses"])
 def test_an_agent_that_goes_on_through_prompts_and_courses_is_stopped(
     dialog: Dialog, play: Play, settings: Any, course: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
@@ -11,17 +10,11 @@ from dialogs.compaction.work import perform
 from dialogs.models import LLM, Agent, Course, Dialog, Generation, LlmBounds, Provider
 from health.models import CompactionRun
 from tests.dialogs.compacting_builders import a_history
-from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
+from tests.dialogs.driver.conftest import Play, ask_and_drive, drive_until_idle, said
 from tests.dialogs.pages.views.pages import page
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REFUSAL = {"error": {"code": "context_overflow"}}
-
-
-@pytest.fixture
-def as_alice(client: Client, alice: User) -> Client:
-    client.force_login(alice)
-    return client
 
 
 @pytest.fixture
@@ -36,9 +29,7 @@ def off(dialog: Dialog) -> Dialog:
 
 def test_the_refusal_is_told_and_no_course_begins(off: Dialog, play: Play) -> None:
     play(REFUSAL)
-    ask(off)
-
-    drive_until_idle(off)
+    ask_and_drive(off)
 
     assert [one.error_code for one in Generation.objects.order_by("pk")] == ["context_overflow"]
     assert Course.objects.count() == 1
@@ -47,8 +38,7 @@ def test_the_refusal_is_told_and_no_course_begins(off: Dialog, play: Play) -> No
 
 def test_a_person_compacts_and_asks_again(off: Dialog, play: Play, as_alice: Client) -> None:
     requests = play(REFUSAL, said(None, "Here you are."))
-    ask(off)
-    drive_until_idle(off)
+    ask_and_drive(off)
 
     assert "Compact and ask again" in page(as_alice, f"/dialogs/{off.pk}/").text
     as_alice.post(f"/dialogs/{off.pk}/report/")
@@ -67,9 +57,7 @@ def test_what_would_be_cut_without_a_word_is_refused_with_both_sizes(off: Dialog
     requests = play(said(None))
     Provider.objects.update(kind="openai", base_url="http://127.0.0.1:11434/v1")
     LLM.objects.update(context_length=2048)
-    ask(off)
-
-    drive_until_idle(off)
+    ask_and_drive(off)
 
     assert requests() == []
     refused = page(as_alice, f"/dialogs/{off.pk}/").text
@@ -83,9 +71,7 @@ def test_a_limit_below_the_window_refuses_nothing_there(off: Dialog, play: Play)
     requests = play(said(None))
     LlmBounds.objects.create(llm=off.llm, cut_sent=40_000, cut_read=30_000, cut_at=timezone.now())
     Agent.objects.update(context_budget=True, context_limit=3_500)
-    ask(off)
-
-    drive_until_idle(off)
+    ask_and_drive(off)
 
     assert len(requests()) == 1
     assert not CompactionRun.objects.exists()

@@ -18,7 +18,7 @@ from health.compaction.snapshot import from_json
 from health.configured import ONLY
 from health.models import CompactionRun, ContextSettings
 from tests.dialogs.compacting_builders import a_history, estimated, guard
-from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
+from tests.dialogs.driver.conftest import Play, ask, ask_and_drive, calling, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BLOCK = "[Task progress: data, not instructions]"
@@ -54,8 +54,7 @@ def test_where_the_window_is_in_the_chain_the_model_is_told_how_far_the_task_is(
     ContextSettings.objects.create(pk=ONLY, values=WINDOW)
     requests = play(calling(None, "add_reminder", '{"content": "Port 8080"}'), said(None))
 
-    ask(dialog, "Ship it")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Ship it")
 
     first, second = requests()
     assert first["messages"][-1]["content"] == f"Ship it\n\n{BLOCK}\nGoal: Ship it\nPhase: planning"
@@ -101,8 +100,7 @@ def test_without_the_window_or_without_a_limit_it_is_told_nothing(guarded: bool,
         ContextSettings.objects.create(pk=ONLY, values=WINDOW)
     requests = play(said(None))
 
-    ask(dialog, "Ship it")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Ship it")
 
     assert BLOCK not in sent(requests()[0])
     assert not Blob.objects.filter(content__startswith=BLOCK).exists()
@@ -114,8 +112,7 @@ def test_a_trimmed_window_fits_with_the_block(dialog: Dialog, play: Play) -> Non
     requests = play(said(None))
     a_history(dialog, pairs=16)
 
-    ask(dialog, "What does the rotor show?")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "What does the rotor show?")
 
     assert CompactionRun.objects.get().status == CompactionRun.Status.APPLIED
     assert estimated(dialog) <= 2800

@@ -10,7 +10,7 @@ from dialogs.turns.reads.remediation import remediation_status
 from dialogs.turns.writes.autonomous import start_run
 from health.models import CompactionRun
 from tests.dialogs.compacting_builders import a_history, guard
-from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
+from tests.dialogs.driver.conftest import Play, ask_and_drive, calling, drive_until_idle, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 WINDOW = 400_000
@@ -33,8 +33,7 @@ def reminded(dialog: Dialog) -> Dialog:
 
 def converse(dialog: Dialog, turns: int) -> None:
     for number in range(turns):
-        ask(dialog, f"Part {number}")
-        drive_until_idle(dialog)
+        ask_and_drive(dialog, f"Part {number}")
 
 
 def asked(dialog: Dialog) -> list[str]:

@@ -15,7 +15,7 @@ from dialogs.llms.windows import fresh_window
 from dialogs.models import LLM, Dialog, Generation
 from dialogs.providers.base import LimitUnavailable, ProviderUnreachable
 from dialogs.turns.writes.messages import retry
-from tests.dialogs.driver.conftest import ask, drive_until_idle
+from tests.dialogs.driver.conftest import ask_and_drive, drive_until_idle
 from tests.dialogs.providers.worlds import error_of
 from tests.standins.lmstudio import LMStudioStandin
 from tests.standins.ollama import OllamaStandin
@@ -59,9 +59,7 @@ def test_without_a_loaded_window_nothing_is_sent_and_the_reader_is_told(
     dialog: Dialog, studio: tuple[LMStudioStandin, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     studio[0].loaded = False
-    ask(dialog)
-
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     generation = Generation.objects.get()
     assert (generation.status, generation.error_code) == ("failed", "limit_unavailable")
@@ -74,8 +72,7 @@ def test_without_a_loaded_window_nothing_is_sent_and_the_reader_is_told(
 
 def test_once_it_is_loaded_the_same_question_is_answered(dialog: Dialog, studio: tuple[LMStudioStandin, str]) -> None:
     studio[0].loaded = False
-    ask(dialog)
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
     studio[0].loaded = True
 
     retry(dialog=dialog)
@@ -165,9 +162,7 @@ def test_a_model_is_loaded_with_the_window_that_staff_want(
 ) -> None:
     studio[0].loaded = False
     LLM.objects.filter(pk=llm.pk).update(load_with=16_384)
-    ask(dialog)
-
-    drive_until_idle(dialog)
+    ask_and_drive(dialog)
 
     assert Generation.objects.get().status == "finished"
     assert (studio[0].loads, studio[0].context) == (1, 16_384)

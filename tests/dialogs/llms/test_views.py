@@ -62,10 +62,8 @@ def test_bob_is_refused_and_sees_no_link(as_bob: Client, studio: tuple[LMStudioS
     assert "/connect/" not in page(as_bob, "/").links()
 
 
-def test_the_admins_list_of_providers_leads_to_the_form(client: Client, sam: User) -> None:
-    client.force_login(sam)
-
-    assert "/connect/" in page(client, "/admin/dialogs/provider/").links()
+def test_the_admins_list_of_providers_leads_to_the_form(as_sam: Client) -> None:
+    assert "/connect/" in page(as_sam, "/admin/dialogs/provider/").links()
 
 
 # --- The form ------------------------------------------------------------------------------------------------------

@@ -18,6 +18,11 @@ from dialogs.providers.addresses import InvalidAddress, api_root, clean_base_url
         # What every address begins with may be left out.
         ("localhost:8080/", "http://localhost:8080"),
         ("api.example.com/v1", "https://api.example.com/v1"),
+        # What is copied with it, the path of a request, is left out.
+        ("http://127.0.0.1:1234/v1/chat/completions", "http://127.0.0.1:1234/v1"),
+        ("http://127.0.0.1:1234/v1/models/", "http://127.0.0.1:1234/v1"),
+        ("http://localhost:11434/api/chat", "http://localhost:11434/api"),
+        ("https://name.example.com/models", "https://name.example.com/models"),
         ("https://host_with_underscore/v1beta/openai", "https://host_with_underscore/v1beta/openai"),
     ],
 )

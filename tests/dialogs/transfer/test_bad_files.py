@@ -91,9 +91,9 @@ def test_a_wrong_file_is_refused_by_its_place(
     assert Dialog.objects.count() == 1
 
 
-@pytest.mark.parametrize("data", [None, [], "text", 3])
-def test_what_is_no_object_is_refused(data: Any, alice: User) -> None:
-    with pytest.raises(DialogError, match="the file must be an object"):
+@pytest.mark.parametrize("data", [None, [], "text", 3, [{"mapping": {}}], {"messages": []}, {"format": ["x"]}])
+def test_what_another_program_wrote_is_refused_in_words_that_say_what_to_choose(data: Any, alice: User) -> None:
+    with pytest.raises(DialogError, match="choose one that “Export as JSON” wrote"):
         import_dialog(owner=alice, data=data)
 
 

@@ -71,16 +71,15 @@ def test_until_it_is_whole_it_lies_in_the_trash(bob: User, long_file: dict[str, 
 
 
 def test_as_long_as_it_is_not_whole_nobody_takes_it_out_of_the_trash(
-    bob: User, long_file: dict[str, Any], client: Client
+    bob: User, long_file: dict[str, Any], as_bob: Client
 ) -> None:
     said: list[str] = []
-    client.force_login(bob)
 
     def take_it_out() -> None:
         half = Dialog.objects.get(owner=bob)
         with pytest.raises(DialogError):
             restore_dialog(dialog=half)
-        answer = client.post(reverse("dialog_restore", args=[half.pk]), follow=True)
+        answer = as_bob.post(reverse("dialog_restore", args=[half.pk]), follow=True)
         said.extend(str(one) for one in answer.context["messages"])
 
     with at_each_commit(take_it_out):

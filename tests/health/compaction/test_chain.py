@@ -178,7 +178,8 @@ def test_a_further_pass_that_does_not_pay_is_neither_taken_nor_reported() -> Non
     assert phases(outcome) == ["detection", "less", "less", "success"]
 
 
-def test_over_the_limit_the_chain_runs_at_most_three_times() -> None:
+@pytest.mark.parametrize(("passes", "tokens"), [(Hybrid().max_iterations, [400, 360, 320]), (1, [400])])
+def test_over_the_limit_the_chain_runs_three_times_or_as_often_as_configured(passes: int, tokens: list[int]) -> None:
     runs: list[int] = []
 
     def tenth(state: ContextState, kit: Kit) -> Asking:
@@ -186,23 +187,10 @@ def test_over_the_limit_the_chain_runs_at_most_three_times() -> None:
         runs.append(state.estimated_tokens)
         return Attempt(state=state.having([state.units[0], *state.units[5:]]), changed=True)
 
-    run(compact(a_state(*a_talk(40), limit=30, config=ERROR), KIT, chain=["tenth"], strategies={"tenth": tenth}))
-
-    assert runs == [400, 360, 320]
-
-
-def test_the_number_of_passes_over_the_limit_is_configured() -> None:
-    runs: list[int] = []
-
-    def tenth(state: ContextState, kit: Kit) -> Asking:
-        yield from ()
-        runs.append(state.estimated_tokens)
-        return Attempt(state=state.having([state.units[0], *state.units[5:]]), changed=True)
-
-    state = a_state(*a_talk(40), limit=30, config=replace(ERROR, hybrid=Hybrid(max_iterations=1)))
+    state = a_state(*a_talk(40), limit=30, config=replace(ERROR, hybrid=Hybrid(max_iterations=passes)))
     run(compact(state, KIT, chain=["tenth"], strategies={"tenth": tenth}))
 
-    assert runs == [400]
+    assert runs == tokens
 
 
 # Which chain.

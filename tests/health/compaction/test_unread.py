@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import sys
-from collections import Counter
 from collections.abc import Callable, Sequence
-from types import FrameType
+from cProfile import Profile
 from typing import Any
 
 import pytest
@@ -95,18 +93,10 @@ def test_an_earlier_ledger_is_carried_on_without_what_was_taken_back(monkeypatch
 
 def calls(read: Callable[[], object]) -> int:
     """How often functions were called, in C too: no clock, which other processes move."""
-    counted = Counter[str]()
-
-    def count(frame: FrameType, event: str, arg: object) -> None:
-        counted[event] += 1
-
+    counting = Profile()
     with nothing_remembered():
-        sys.setprofile(count)
-        try:
-            read()
-        finally:
-            sys.setprofile(None)
-    return counted["call"] + counted["c_call"]
+        counting.runcall(read)
+    return sum(function.callcount for function in counting.getstats())
 
 
 def steps(text: str, in_messages_of: int) -> int:

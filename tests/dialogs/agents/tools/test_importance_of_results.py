@@ -9,7 +9,7 @@ from dialogs.context.material import units_of
 from dialogs.models import Dialog
 from dialogs.turns.reads.turns import dialog_to_drive
 from health.compaction.reading.importance import importances
-from tests.dialogs.driver.conftest import Play, ask, calling, drive_until_idle, said
+from tests.dialogs.driver.conftest import Play, ask_and_drive, calling, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -18,8 +18,7 @@ def test_a_call_that_failed_is_important_and_a_result_that_speaks_of_errors_is_n
     budget = '{"content": "the error budget is 3 percent"}'
     play(calling(10, "read_course", '{"course": 7}'), calling(10, "add_reminder", budget), said(10, "ok"))
 
-    ask(dialog, "Begin")
-    drive_until_idle(dialog)
+    ask_and_drive(dialog, "Begin")
 
     units = units_of(present_context(dialog_to_drive(dialog.pk)))
     scores = importances(units)

@@ -17,7 +17,7 @@ from dialogs.transcript.writes.dialog_row import add_message
 from health.models import CompactionRun
 from health.tokens.counters import counter_for
 from tests.builders import a_course
-from tests.dialogs.driver.conftest import Play, a_call, ask, drive_until_idle, said
+from tests.dialogs.driver.conftest import Play, a_call, ask_and_drive, said
 
 SECRETS = (
     "The allergy: 小明对花生过敏.",
@@ -136,8 +136,7 @@ def test_an_agent_recalls_and_goes_on(forgetful: Dialog, play: Play) -> None:
     calling = [a_call("recall", '{"query": "seal of the pump"}')]
     requests = play(said(100, "", tool_calls=calling, finish="tool_calls"), said(120, "By Tuesday."))
 
-    ask(forgetful, "When does the pump need its seal?")
-    drive_until_idle(forgetful)
+    ask_and_drive(forgetful, "When does the pump need its seal?")
 
     (result,) = [message for message in requests()[1]["messages"] if message["role"] == "tool"]
     assert "needs a new seal by Tuesday" in result["content"]

@@ -183,14 +183,17 @@ def test_an_expired_key_and_a_revoked_one_are_marked(as_alice: Client, alice: Us
     assert of(revoked) not in shown.links()
 
 
-def test_a_key_is_changed_and_keeps_its_secret_and_scope(as_alice: Client, alice: User) -> None:
+def test_a_key_is_changed_and_keeps_its_secret_and_scope(as_alice: Client, alice: User, agent: Agent) -> None:
     key = a_key(alice, scope="read")
+    other = {"which": "some", "models": ["helper"], "offers_recall": "on", "requests_per_minute": "9", "expiry": "30"}
 
-    response = as_alice.post(of(key), CHANGE | {"name": "Phone", "notices": "off", "scope": "chat"})
+    response = as_alice.post(of(key), CHANGE | other | {"name": "Phone", "notices": "off", "scope": "chat"})
 
     assert response["Location"] == LIST
     changed = ApiKey.objects.get()
-    assert (changed.name, changed.notices, changed.scope, changed.sha256) == ("Phone", "off", "read", key.sha256)
+    assert (changed.name, changed.notices, changed.allowed_models) == ("Phone", "off", ["helper"])
+    assert (changed.offers_recall, changed.requests_per_minute, changed.expires_at is None) == (True, 9, False)
+    assert (changed.scope, changed.sha256, changed.prefix) == ("read", key.sha256, key.prefix)
 
 
 def test_the_form_shows_what_is_kept_and_saving_it_changes_nothing(as_alice: Client, alice: User, agent: Agent) -> None:

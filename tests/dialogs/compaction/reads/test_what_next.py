@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 
 from dialogs.compaction.reads.budget import budget
@@ -87,7 +86,5 @@ def test_of_a_clients_conversation_nothing_is_asked(small: Dialog) -> None:
     assert told(small) == f"{COMPACTED} A client drives this conversation, so the agent is asked for nothing."
 
 
-def test_the_panel_shows_it(client: Client, alice: User, small: Dialog) -> None:
-    client.force_login(alice)
-
-    assert COMPACTED in client.get(f"/dialogs/{small.pk}/budget/").content.decode()
+def test_the_panel_shows_it(as_alice: Client, small: Dialog) -> None:
+    assert COMPACTED in as_alice.get(f"/dialogs/{small.pk}/budget/").content.decode()

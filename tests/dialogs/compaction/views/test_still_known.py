@@ -113,42 +113,32 @@ def test_a_dialog_that_is_too_large_is_not_tried(said: Dialog, monkeypatch: pyte
     assert (found.is_too_large, found.then) == (True, None)
 
 
-def test_the_panel_and_compact_now_lead_to_it(client: Client, alice: User, said: Dialog) -> None:
-    client.force_login(alice)
+def test_the_panel_and_compact_now_lead_to_it(as_alice: Client, said: Dialog) -> None:
     page = f"/dialogs/{said.pk}/still-known/"
 
-    assert f'href="{page}"' in client.get(f"/dialogs/{said.pk}/budget/").content.decode()
-    assert f'href="{page}?compacted=on"' in client.get(f"/dialogs/{said.pk}/compaction/").content.decode()
+    assert f'href="{page}"' in as_alice.get(f"/dialogs/{said.pk}/budget/").content.decode()
+    assert f'href="{page}?compacted=on"' in as_alice.get(f"/dialogs/{said.pk}/compaction/").content.decode()
 
 
 @pytest.mark.parametrize(
     ("query", "status"), [("", 200), ("?compacted=on", 200), ("?limit=900", 200), ("?limit=3", 422), ("?limit=x", 422)]
 )
-def test_the_page_shows_it_and_names_a_wrong_limit(
-    client: Client, alice: User, said: Dialog, query: str, status: int
-) -> None:
-    client.force_login(alice)
-
-    response = client.get(f"/dialogs/{said.pk}/still-known/{query}")
+def test_the_page_shows_it_and_names_a_wrong_limit(as_alice: Client, said: Dialog, query: str, status: int) -> None:
+    response = as_alice.get(f"/dialogs/{said.pk}/still-known/{query}")
 
     assert response.status_code == status
     assert RULE in response.content.decode()
 
 
-def test_no_message_in_which_something_was_said_costs_a_query_of_its_own(
-    client: Client, alice: User, said: Dialog
-) -> None:
-    client.force_login(alice)
+def test_no_message_in_which_something_was_said_costs_a_query_of_its_own(as_alice: Client, said: Dialog) -> None:
     known = len(still_known(said).known)
 
     with CaptureQueriesContext(connection) as asked:
-        page = client.get(f"/dialogs/{said.pk}/still-known/").content.decode()
+        page = as_alice.get(f"/dialogs/{said.pk}/still-known/").content.decode()
 
     assert page.count("where it was said, course 1") == known > 30
     assert len([one for one in asked if 'FROM "dialogs_course"' in one["sql"]]) < 5
 
 
-def test_an_empty_dialog_has_a_page_too(client: Client, alice: User, dialog: Dialog) -> None:
-    client.force_login(alice)
-
-    assert "Nothing to look for yet" in client.get(f"/dialogs/{dialog.pk}/still-known/").content.decode()
+def test_an_empty_dialog_has_a_page_too(as_alice: Client, dialog: Dialog) -> None:
+    assert "Nothing to look for yet" in as_alice.get(f"/dialogs/{dialog.pk}/still-known/").content.decode()

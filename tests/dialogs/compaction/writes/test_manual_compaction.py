@@ -11,7 +11,6 @@ from django.utils import timezone
 from dialogs.common.errors import DialogBusy, DialogError
 from dialogs.compaction.work import perform
 from dialogs.compaction.writes import manual_compaction
-from dialogs.compaction.writes.compaction import NothingToCompact
 from dialogs.compaction.writes.manual_compaction import request, reset
 from dialogs.context.estimate import present_context
 from dialogs.models import CompactionDisplay, Dialog, Message
@@ -202,13 +201,6 @@ def test_nothing_begins_while_the_agent_answers(alice: User, dialog: Dialog) -> 
     with pytest.raises(DialogBusy):
         request(dialog=dialog, by=alice)
     with pytest.raises(DialogBusy):
-        reset(dialog=dialog, by=alice)
-
-
-def test_an_empty_dialog_has_nothing_to_compact(alice: User, dialog: Dialog) -> None:
-    with pytest.raises(NothingToCompact):
-        request(dialog=dialog, by=alice)
-    with pytest.raises(NothingToCompact):
         reset(dialog=dialog, by=alice)
 
 

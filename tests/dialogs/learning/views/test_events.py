@@ -24,12 +24,6 @@ COUNTS = f"{EVENTS}counts/"
 CODES = ContextEvent.Code.values
 
 
-@pytest.fixture
-def as_sam(client: Client, sam: User) -> Client:
-    client.force_login(sam)
-    return client
-
-
 def an_event(dialog: Dialog, code: str = "OVER_HIT", *, days: int = 0, **fields: Any) -> ContextEvent:
     event = log(code, dialog, **fields)
     ContextEvent.objects.filter(pk=event.pk).update(happened_at=timezone.now() - timedelta(days=days))

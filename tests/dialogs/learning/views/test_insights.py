@@ -97,16 +97,15 @@ def test_what_never_happened_to_a_guarded_agent_is_a_zero(as_alice: Client, dial
 
 
 def test_nobody_sees_anothers_numbers_and_only_staff_see_everybodys(
-    as_bob: Client, client: Client, sam: User, dialog: Dialog
+    as_bob: Client, as_sam: Client, dialog: Dialog
 ) -> None:
     a_day(dialog)
-    client.force_login(sam)
 
     assert as_bob.get(f"{INSIGHTS}?all=1").context["rows"] == []
-    assert client.get(INSIGHTS).context["rows"] == []
-    (row,) = client.get(f"{INSIGHTS}?all=1").context["rows"]
+    assert as_sam.get(INSIGHTS).context["rows"] == []
+    (row,) = as_sam.get(f"{INSIGHTS}?all=1").context["rows"]
     assert row.figures.over_hits == 1
-    assert str(dialog.pk) not in client.get(f"{INSIGHTS}?all=1").content.decode()
+    assert str(dialog.pk) not in as_sam.get(f"{INSIGHTS}?all=1").content.decode()
 
 
 def test_a_row_leads_to_its_own_chart(as_alice: Client, dialog: Dialog) -> None:
@@ -121,16 +120,15 @@ def test_a_row_leads_to_its_own_chart(as_alice: Client, dialog: Dialog) -> None:
 
 
 def test_a_chart_holds_what_is_ones_own_and_for_staff_everybodys(
-    as_alice: Client, as_bob: Client, client: Client, sam: User, dialog: Dialog
+    as_alice: Client, as_bob: Client, as_sam: Client, dialog: Dialog
 ) -> None:
     a_day(dialog)
-    client.force_login(sam)
     own = chart_of(as_alice)
 
     assert "≈4,500" in page(as_alice, own).text
     assert "≈4,500" not in page(as_bob, f"{own}&all=1").text
-    assert "≈4,500" not in page(client, own).text
-    assert "≈4,500" in page(client, chart_of(client, "?all=1")).text
+    assert "≈4,500" not in page(as_sam, own).text
+    assert "≈4,500" in page(as_sam, chart_of(as_sam, "?all=1")).text
 
 
 def test_a_chart_of_nobody_is_not_there(as_alice: Client, dialog: Dialog) -> None:

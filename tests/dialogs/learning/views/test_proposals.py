@@ -18,13 +18,6 @@ from tests.dialogs.pages.views.pages import Page, page
 URL = "/proposals/"
 
 
-@pytest.fixture
-def as_sam(sam: User) -> Client:
-    client = Client()
-    client.force_login(sam)
-    return client
-
-
 def said(found: Page) -> str:
     return " ".join(found.text.split())
 

@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
@@ -121,13 +120,11 @@ def test_nobody_sees_or_cancels_anothers(as_bob: Client, as_alice: Client, helpe
     assert WhatIf.objects.get().status == "queued"
 
 
-def test_staff_too_replay_only_their_own(client: Client, sam: User, helper: Agent) -> None:
-    client.force_login(sam)
-
-    shown = page(client, WHAT_IF)
+def test_staff_too_replay_only_their_own(as_sam: Client, helper: Agent) -> None:
+    shown = page(as_sam, WHAT_IF)
 
     assert "There is nothing to go through yet" in shown.text
-    assert client.post(WHAT_IF, {"agent": helper.pk, **CHOSEN}).status_code == 422
+    assert as_sam.post(WHAT_IF, {"agent": helper.pk, **CHOSEN}).status_code == 422
 
 
 def test_an_agent_that_is_not_ones_own_is_refused_and_no_other_is_taken_for_it(as_alice: Client, helper: Agent) -> None:

@@ -159,6 +159,9 @@ def test_a_level_of_a_context_that_was_left_is_unknown(dialog: Dialog, alice: Us
     answered(dialog, "critical")
     assert row(dialog).glance.level == "critical"
 
+    LLM.objects.update(context_length=900)
+    assert (row(dialog).glance.level, row(dialog).meter.stale) == ("unknown", "other_window")
+
     dialog.refresh_from_db()
     an_applied_run(dialog)
 

@@ -10,25 +10,15 @@ from django.utils import timezone
 from dialogs.models import Dialog, Message, ToolCall
 from dialogs.pages.reads.rows import AttemptRow, LiveRow, MessageRow, QueuedRow
 from dialogs.pages.reads.transcript import transcript
-from dialogs.turns.writes.messages import edit_message, post_message, retry
+from dialogs.turns.writes.messages import post_message, retry
 from dialogs.turns.writes.tool_calls import add_results
-from tests.builders import a_call, a_course, a_generation, a_question, an_answer
+from tests.builders import a_call, a_course, a_generation, an_answer
 from tests.dialogs.driver.conftest import ask
 
 
 def kinds(dialog: Dialog) -> list[str]:
     dialog.refresh_from_db()
     return [row.kind for row in transcript(dialog).rows]
-
-
-def test_messages_stand_in_the_order_of_the_branch(dialog: Dialog) -> None:
-    ask(dialog, "One")
-    an_answer(dialog, "Two")
-    ask(dialog, "Three")
-
-    rows = transcript(dialog).rows
-
-    assert [row.message.content for row in rows if isinstance(row, MessageRow)] == ["One", "Two", "Three"]
 
 
 def test_only_the_last_typed_message_can_be_edited(dialog: Dialog) -> None:
@@ -40,18 +30,6 @@ def test_only_the_last_typed_message_can_be_edited(dialog: Dialog) -> None:
     flags = [(row.is_last_user, row.is_last_answer) for row in transcript(dialog).rows if isinstance(row, MessageRow)]
 
     assert flags == [(False, False), (False, False), (True, False), (False, True)]
-
-
-def test_versions_of_a_message_know_one_another(dialog: Dialog) -> None:
-    old = ask(dialog, "Cats")
-    an_answer(dialog)
-    new = edit_message(dialog=dialog, message=old, content="Dogs")
-    dialog.refresh_from_db()
-
-    row = transcript(dialog).rows[0]
-
-    assert isinstance(row, MessageRow)
-    assert (row.message, row.position, row.siblings, row.previous_id, row.next_id) == (new, 2, 2, old.pk, None)
 
 
 def test_a_failure_with_another_try_to_come_is_no_row(dialog: Dialog) -> None:
@@ -128,19 +106,6 @@ def messages(dialog: Dialog) -> list[MessageRow]:
     return [row for row in transcript(dialog).rows if isinstance(row, MessageRow)]
 
 
-def test_only_the_current_course_is_made_of_rows(dialog: Dialog) -> None:
-    ask(dialog, "Long ago")
-    an_answer(dialog)
-    course = a_course(dialog)
-    answer = an_answer(dialog, "I go on.")
-
-    shown = messages(dialog)
-
-    assert [row.message.course for row in shown] == [course, course]
-    assert shown[-1].message == answer
-    assert transcript(dialog).course == course
-
-
 def test_the_rows_that_are_shown_are_counted_in_the_current_course_only(dialog: Dialog) -> None:
     for _ in range(3):
         ask(dialog)
@@ -151,14 +116,6 @@ def test_the_rows_that_are_shown_are_counted_in_the_current_course_only(dialog: 
     shown = transcript(dialog, limit=1)
 
     assert (len(shown.rows), shown.hidden, len(shown.earlier)) == (1, 1, 1)
-
-
-def test_a_message_of_an_earlier_course_cannot_be_edited(dialog: Dialog) -> None:
-    ask(dialog, "Long ago")
-    an_answer(dialog)
-    a_course(dialog, opened_by="user")
-
-    assert not [row for row in messages(dialog) if row.is_last_user]
 
 
 def test_an_answer_that_stands_beside_a_new_course_is_a_version_of_its_opening(dialog: Dialog) -> None:
@@ -240,16 +197,6 @@ def test_the_last_answer_can_be_asked_for_again_though_its_results_follow_it(dia
     closed(dialog)
 
     assert [row.is_last_answer for row in messages(dialog)] == [False, True]
-
-
-def test_the_question_that_waits_is_found(dialog: Dialog) -> None:
-    ask(dialog)
-    question = a_question(dialog, an_answer(dialog))
-    assert transcript(dialog).question == question
-
-    question.status = "answered"
-    question.save()
-    assert transcript(dialog).question is None
 
 
 # --- What Dominds itself says ------------------------------------------------------------------

@@ -122,20 +122,17 @@ def test_the_admin_uses_the_one_login_page(client: Client, db: Any) -> None:
     assert response.redirect_chain[-1][0] == "/login/?next=/admin/"
 
 
-def test_a_person_who_is_no_staff_is_told_so(client: Client, alice: User) -> None:
-    client.force_login(alice)
-
-    response = client.get("/admin/", follow=True)
+def test_a_person_who_is_no_staff_is_told_so(as_alice: Client) -> None:
+    response = as_alice.get("/admin/", follow=True)
 
     assert b"signed in as alice" in response.content
 
 
-def test_a_password_is_changed(client: Client, alice: User) -> None:
-    client.force_login(alice)
+def test_a_password_is_changed(as_alice: Client, alice: User) -> None:
     new = {"new_password1": "quite-another-1", "new_password2": "quite-another-1"}
 
-    assert client.get("/account/password/").status_code == 200
-    client.post("/account/password/", {"old_password": "alice-pass-1", **new})
+    assert as_alice.get("/account/password/").status_code == 200
+    as_alice.post("/account/password/", {"old_password": "alice-pass-1", **new})
 
     alice.refresh_from_db()
     assert alice.check_password("quite-another-1")

@@ -35,14 +35,13 @@ def test_its_owner_is_told_what_can_be_done_and_where(as_alice: Client, dialog: 
 
 
 def test_staff_may_give_it_to_somebody_and_see_no_contents(
-    client: Client, sam: User, dialog: Dialog, task: CleanupTask
+    as_sam: Client, sam: User, dialog: Dialog, task: CleanupTask
 ) -> None:
-    client.force_login(sam)
     task.done = ["pin"]
     task.save()
 
-    shown = page(client, TASKS)
-    client.post(f"{TASKS}{task.pk}/", {"assignee": sam.pk})
+    shown = page(as_sam, TASKS)
+    as_sam.post(f"{TASKS}{task.pk}/", {"assignee": sam.pk})
 
     task.refresh_from_db()
     assert "The pump" not in shown.text
@@ -73,13 +72,6 @@ def test_it_cannot_be_given_to_just_anybody(as_alice: Client, bob: User, task: C
 
 
 # --- Two people with the same task before their eyes ------------------------------------------
-
-
-@pytest.fixture
-def as_sam(sam: User) -> Client:
-    client = Client()
-    client.force_login(sam)
-    return client
 
 
 def test_who_only_ticks_leaves_whom_another_has_given_it_to(

@@ -119,16 +119,6 @@ def test_a_stopped_answer_says_so(as_alice: Client, dialog: Dialog) -> None:
     assert "stopped" in shown(as_alice, dialog).text
 
 
-def test_an_inserted_prompt_is_marked_automatic(as_alice: Client, dialog: Dialog) -> None:
-    ask(dialog)
-    leaf = an_answer(dialog)
-    dialog.refresh_from_db()
-    add_message(dialog, role=Role.USER, origin=MessageOrigin.REMEDIATION, content="Tidy up.", parent=leaf)
-    dialog.save()
-
-    assert "automatic" in shown(as_alice, dialog).text
-
-
 def test_a_failed_try_gives_reason_and_retry(as_alice: Client, dialog: Dialog) -> None:
     ask(dialog)
     a_generation(dialog, status="failed", error_code="authentication_refused", error_message="<b>bad key</b>")

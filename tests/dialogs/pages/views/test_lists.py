@@ -81,7 +81,7 @@ def test_nobody_sees_the_dialogs_of_another(as_bob: Client, a_dialog: Maker) -> 
 def test_a_row_names_agent_llm_and_level(as_alice: Client, dialog: Dialog) -> None:
     post_message(dialog=dialog, content="Hello")
     answer = an_answer(dialog)
-    HealthReading.objects.create(generation=answer.generation, level="critical")
+    HealthReading.objects.create(generation=answer.generation, level="critical", context_window=1000)
 
     text = page(as_alice, "/").text
 
@@ -169,13 +169,12 @@ def test_a_card_names_agent_model_server_and_window_each_once(as_alice: Client, 
     assert same.count(f">{llm.model_id}<") == 1
 
 
-def test_an_empty_page_offers_every_way_in_to_who_may_go_it(as_alice: Client, client: Client, sam: User) -> None:
+def test_an_empty_page_offers_every_way_in_to_who_may_go_it(as_alice: Client, as_sam: Client, sam: User) -> None:
     sam.is_superuser = True
     sam.save()
     assert "/connect/" not in page(as_alice, "/").links()
 
-    client.force_login(sam)
-    found = page(client, "/")
+    found = page(as_sam, "/")
 
     assert "/connect/" in found.links()
     assert "New dialog" in found.text
@@ -194,7 +193,5 @@ def test_without_an_agent_a_person_is_told_what_to_do(as_alice: Client) -> None:
     assert "provider add" in page(as_alice, "/dialogs/new/").text
 
 
-def test_without_an_agent_staff_is_led_to_the_admin(client: Client, sam: User) -> None:
-    client.force_login(sam)
-
-    assert "/admin/dialogs/agent/add/" in page(client, "/dialogs/new/").links()
+def test_without_an_agent_staff_is_led_to_the_admin(as_sam: Client) -> None:
+    assert "/admin/dialogs/agent/add/" in page(as_sam, "/dialogs/new/").links()

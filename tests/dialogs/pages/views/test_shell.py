@@ -71,10 +71,8 @@ def test_every_icon_that_a_page_uses_is_drawn(as_alice: Client, dialog: Dialog) 
     assert [name for name in used if f'id="{name}"' not in drawn] == []
 
 
-def test_only_staff_is_shown_the_admin(as_alice: Client, client: Client, sam: User) -> None:
-    client.force_login(sam)
-
-    assert "/admin/" in page(client, "/").links()
+def test_only_staff_is_shown_the_admin(as_alice: Client, as_sam: Client) -> None:
+    assert "/admin/" in page(as_sam, "/").links()
     assert "/admin/" not in page(as_alice, "/").links()
 
 

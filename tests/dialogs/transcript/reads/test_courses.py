@@ -34,10 +34,6 @@ def numbers(dialog: Dialog) -> list[int]:
     return [earlier.course.number for earlier in earlier_courses(earlier_ids(dialog))]
 
 
-def test_a_new_dialog_has_no_earlier_course(dialog: Dialog) -> None:
-    assert earlier_ids(dialog) == []
-
-
 def test_earlier_courses_come_in_their_order_and_without_the_current_one(dialog: Dialog) -> None:
     assert numbers(after_courses(dialog, 3)) == [1, 2, 3]
 

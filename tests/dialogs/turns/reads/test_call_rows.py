@@ -31,10 +31,6 @@ def test_calls_stand_in_their_order(answer: Message) -> None:
     assert [row.call.name for row in call_rows([answer.pk])[answer.pk]] == ["one", "two", "three"]
 
 
-def test_messages_without_calls_have_none(answer: Message) -> None:
-    assert call_rows([answer.pk]) == {}
-
-
 @pytest.mark.parametrize(
     ("arguments", "short"),
     [

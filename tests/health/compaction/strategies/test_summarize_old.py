@@ -11,7 +11,7 @@ import pytest
 from health.compaction.config import ContextConfig, SummarizeOld
 from health.compaction.strategies.summarize_old import summarize_old
 from health.compaction.terms.ports import Answer, Embed, Embedded, Need, Summarise
-from health.compaction.terms.units import ContextState, Kind, Priority, Role, Unit
+from health.compaction.terms.units import ContextState, Kind, Priority, Role, Unit, total
 from health.compaction.trimming.placeholders import EARLIER, placeholder
 from tests.health.compaction.builders import (
     KIT,
@@ -27,6 +27,9 @@ from tests.health.compaction.builders import (
     placeholders_in,
     play,
 )
+
+# Of a story without its ledger, which strategies are not shown.
+BELOW_THE_GOAL = 100_000
 
 
 def a_sentence(number: int) -> str:
@@ -91,6 +94,18 @@ def test_another_share_of_old_units_counts() -> None:
     assert written.source_ids[-1] == "s7"
 
 
+def test_no_more_is_summarised_than_brings_the_rest_with_the_summary_to_the_goal() -> None:
+    story = KIT.counted(a_story(20, sentences=12))
+    # Without s1, s2 and half of s3 there is room for the summary.
+    goal = total(story) - total(story[1:3]) - total(story[3:4]) // 2 + SummarizeOld().summary_length
+    state = a_state(*story, limit=1_000_000, config=ContextConfig(goal=goal / 1_000_000))
+
+    after = play(summarize_old, state, like_marked).state
+
+    assert summaries_in(after)[0].source_ids == ("s1", "s2", "s3")
+    assert after.estimated_tokens <= goal
+
+
 def test_the_recent_units_stay_as_they_are() -> None:
     state = a_state(*a_story(10))
 
@@ -150,6 +165,8 @@ def test_the_most_important_tag_is_inherited() -> None:
     (written,) = summaries_in(play(summarize_old, a_state(*tagged), like_marked).state)
 
     assert written.priority is Priority.P2
+    # P3 goes first, and is told in its place.
+    assert written.source_ids == ("s1", "s2", "s3", "s4", "s5")
 
 
 def test_without_tags_the_summary_has_none() -> None:
@@ -159,16 +176,17 @@ def test_without_tags_the_summary_has_none() -> None:
     assert written.priority is None
 
 
+@pytest.mark.parametrize("limit", [100, BELOW_THE_GOAL])
 @pytest.mark.parametrize("mark", [p1, pinned])
-def test_what_is_marked_is_never_summarised(mark: Callable[[Unit], Unit]) -> None:
+def test_what_is_marked_is_never_summarised(mark: Callable[[Unit], Unit], limit: int) -> None:
     """The first plan paraphrased P1."""
     units = a_story(10)
-    state = a_state(*units[:3], mark(units[3]), *units[4:])
+    state = a_state(*units[:3], mark(units[3]), *units[4:], limit=limit)
 
     after = play(summarize_old, state, like_marked).state
 
     assert state.units[3] in after.units
-    assert "s3" not in summaries_in(after)[0].source_ids
+    assert summaries_in(after)[0].source_ids == ("s1", "s2", "s4", "s5")
 
 
 def test_the_summary_stands_after_what_is_protected_before_its_last_source() -> None:
@@ -325,9 +343,10 @@ def test_another_run_has_another_id() -> None:
     assert summaries_in(once)[0].id != summaries_in(twice)[0].id
 
 
-def test_a_placeholder_in_the_old_part_stays_as_it_was_not_read() -> None:
+@pytest.mark.parametrize("limit", [100, BELOW_THE_GOAL])
+def test_a_placeholder_in_the_old_part_stays_as_it_was_not_read(limit: int) -> None:
     gap = KIT.counted([placeholder(a_story(3, start=1), header=EARLIER)])[0]
-    state = a_state(*in_order(*a_story(1), gap, *a_story(9, start=4)))
+    state = a_state(*in_order(*a_story(1), gap, *a_story(9, start=4)), limit=limit)
 
     after = play(summarize_old, state, like_marked).state
 

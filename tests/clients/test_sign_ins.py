@@ -10,7 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.stack import Stack, running_stack
+from tests.clients.conftest import Served
+from tests.stack import Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="asks Linux")]
 PEOPLE = 6
@@ -25,10 +26,9 @@ User.objects.bulk_create([User(username=f"person{{at}}", password=password) for 
 TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 
 
-@pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    with running_stack(tmp_path_factory.mktemp("up"), "--no-demo") as running:
-        yield running
+@pytest.fixture
+def stack(served: Served) -> Stack:
+    return served.stack
 
 
 @pytest.fixture
