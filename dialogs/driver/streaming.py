@@ -208,7 +208,7 @@ class UnderWay:
 
     async def _look(self) -> None:
         """While the database is away the answers go on. One that cannot be kept takes no other along."""
-        find, flush = persistent(in_db(unwanted)), persistent(in_db(generations.flush))
+        find, flush = persistent(in_db(unwanted)), persistent(in_db(generations.flush_each))
         while True:
             await asyncio.sleep(LOOK_EVERY_SECONDS)
             coming = list(self._coming)
@@ -216,12 +216,13 @@ class UnderWay:
                 self._stop(await find([one.claim.dialog_id for one in coming]), coming)
             except Exception as error:
                 _fail(error, coming)
-            for one in [one for one in coming if one.is_due]:
-                partial = one.partial()
-                try:
-                    await flush(partial)
-                except Exception as error:
-                    _fail(error, [one])
+            due = [one for one in coming if one.is_due]
+            partials = [one.partial() for one in due]
+            if not due:
+                continue
+            for one, partial, fault in zip(due, partials, await flush(partials), strict=True):
+                if fault:
+                    _fail(fault, [one])
                 else:
                     one.is_kept(partial)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Any
 
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import BigIntegerField, CharField, QuerySet, TextField
 from django.utils import timezone
 
@@ -196,6 +196,21 @@ def clients(dialog: Dialog) -> Dialog | None:
 def flush(partial: Partial) -> None:
     """Keep what has come so far, in case this worker dies. A conditional update, fenced by its token."""
     _flush(partial.generation_id, partial.held.token, partial.text, partial.reasoning, partial.seq)
+
+
+def flush_each(partials: Sequence[Partial]) -> list[Exception | None]:
+    """Of each, why it could not be kept. Raises InterfaceError and OperationalError where the database is away."""
+    return [_flushed(partial) for partial in partials]
+
+
+def _flushed(partial: Partial) -> Exception | None:
+    try:
+        flush(partial)
+    except (InterfaceError, OperationalError):
+        raise
+    except Exception as error:
+        return error
+    return None
 
 
 @prepared_update(BigIntegerField(), BigIntegerField(), TextField(), TextField(), BigIntegerField())
