@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dialogs.api.chunks import without_notices
@@ -50,6 +51,14 @@ def following_on(messages: Iterable[Mapping[str, Any]], prefix: str) -> Iterator
             calls=calls,
             tool_call_id=storable(message.get("tool_call_id") or ""),
         )
+
+
+def chained_below(messages: Iterable[ClientMessage], prefix: str) -> Iterator[ClientMessage]:
+    """The messages with the hashes that they have behind the prefix with this hash."""
+    for one in messages:
+        written = {"role": one.role, "tool_call_id": one.tool_call_id, **one.wire}
+        prefix = following(prefix, canonical(written, one.text, one.calls))
+        yield replace(one, prefix=prefix)
 
 
 def following(prefix: str, said: str) -> str:

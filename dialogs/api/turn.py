@@ -17,7 +17,7 @@ from dialogs.api.canonical import answer_said, following
 from dialogs.api.errors import ApiError, erased, internal, model_not_found, unknown_key
 from dialogs.api.foresight import RECENT, Foreseen
 from dialogs.api.listening import Listener
-from dialogs.api.reads.clients import Outcome, outcome_of, outcome_with
+from dialogs.api.reads.outcomes import Outcome, outcome_of, outcome_with
 from dialogs.api.requests import ClientRequest
 from dialogs.api.writes.client_turns import CompactingElsewhere, Seen, Taken, Target, conclude, know_again, take_up
 from dialogs.common.threads import in_db, own_threads
@@ -160,7 +160,6 @@ class ClientTurn:
                     self.listener.compacted(await in_db(newest_run)(taken.claim.dialog_id))
                 return taken, known
 
-    def _prefix(self, outcome: Outcome) -> str:
+    def _prefix(self, taken: Taken, outcome: Outcome) -> str:
         """The prefix that the answer makes, as the client will send it back."""
-        last = self.request.messages[-1].prefix
-        return following(last, answer_said(self.listener.text, outcome.calls))
+        return following(taken.prefix, answer_said(self.listener.text, outcome.calls))

@@ -212,9 +212,13 @@ class Piece:
 
 
 def read_context(dialog: Dialog, branch: Sequence[Message], guard: Guard | None = None) -> Context:
-    """The context of a dialog whose current course's branch is this; with its guard, where that is known already."""
+    """The context of a dialog whose current course's branch is this; with its guard, where that is known already.
+    Until a view holds, what a client left out of its newest request is not sent."""
     ids = [message.id for message in branch]
     run = model_view.holding(_course(dialog, branch[-1]).head_run, frozenset(ids)) if branch else None
+    left_out = dialog.client.sends_after if dialog.is_client_driven and run is None else 0
+    if left_out and (sent := [message for message in branch if message.seq > left_out]):
+        return replace(_read(dialog, sent, None, None, (), guard), is_whole=False)
     newest = None if dialog.is_client_driven else newest_prompt_on.first(ids)
     return _read(dialog, branch, run, newest, marked_since(run) if run else (), guard)
 
@@ -295,7 +299,9 @@ def chat_request(context: Context, *, tools: Sequence[dict[str, Any]] = ()) -> C
     messages = messages if client is None else paired(messages)
     if client is None or context.run_id is not None:
         is_without_tools = client is None and not tools and not offers_own_tools(context.dialog)
-        messages = _with_task(_valid(messages, is_without_tools=is_without_tools), context.task)
+        # In an order that every server takes, whatever was left out.
+        messages = merged(without_calls(messages) if is_without_tools else messages)
+        messages = _with_task(begun_by_a_user(messages), context.task)
     return ChatRequest(
         model=context.dialog.llm.model_id,
         messages=tuple(shaped(messages, context.dialog.llm.message_shape)),
@@ -304,11 +310,6 @@ def chat_request(context: Context, *, tools: Sequence[dict[str, Any]] = ()) -> C
         context_window=context.dialog.llm.context_length,
         options=client.options if client else {},
     )
-
-
-def _valid(messages: list[ChatMessage], *, is_without_tools: bool) -> list[ChatMessage]:
-    """The messages in an order that every server takes, whatever was left out."""
-    return begun_by_a_user(merged(without_calls(messages) if is_without_tools else messages))
 
 
 def instructions_of(context: Context) -> str:

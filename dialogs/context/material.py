@@ -110,7 +110,7 @@ def _laid_down_before(context: Context) -> tuple[Unit, ...]:
 def of_the_floor(context: Context, counter: Counter) -> tuple[Unit, ...]:
     """Units among which is all that must stay. No strategy touches that, so a view has it, and it shows what was marked
     to stay since."""
-    units = units_of(context.whole() if context.is_whole else context, counter)
+    units = units_of(context if context.run_id and not context.is_whole else context.whole(), counter)
     return Kit(counter=counter).counted(units)
 
 

@@ -25,6 +25,8 @@ class ClientConversation(models.Model):
     offers_recall = models.BooleanField(default=False)
     # The chat's name in the client, where it says one (X-Dominds-Chat).
     chat = models.CharField(max_length=200, blank=True)
+    # The newest request has what was said after the message with this `seq`; 0: the client left nothing out.
+    sends_after = models.PositiveIntegerField(default=0)
 
     def __str__(self) -> str:
         return f"{self.model} by {self.api_key}"

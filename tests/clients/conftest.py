@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +12,7 @@ import pytest
 from tests.clients.client import Client
 from tests.clients.node_clients import NodeClient
 from tests.clients.python_clients import LangChainClient, OpenAIClient
-from tests.stack import ROOT, Stack, running_stack
+from tests.stack import Stack, running_stack
 
 MODEL, GUARDED, SMALL = "scripted/tiny", "helper", "scripted/small"
 ROWS = """
@@ -28,13 +26,6 @@ LLM.objects.create(
 )
 Agent.objects.create(name="Helper", slug="helper", llm=llm, context_budget=True, context_limit=3500)
 """
-# A shell takes seconds to start, so one answers all questions: a line is an expression, its value a line.
-ANSWER_LINES = """
-import sys
-from dialogs.models import Dialog, Generation
-for line in sys.stdin:
-    print(eval(line), flush=True)
-"""
 
 
 @dataclass(frozen=True)
@@ -43,7 +34,6 @@ class Served:
 
     stack: Stack
     key: str
-    facts: subprocess.Popen[str]
 
     @property
     def url(self) -> str:
@@ -58,12 +48,8 @@ class Served:
         return lambda: [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
     def fact(self, expression: str) -> str:
-        """Its value in the process that has the database."""
-        assert self.facts.stdin
-        assert self.facts.stdout
-        self.facts.stdin.write(f"{expression}\n")
-        self.facts.stdin.flush()
-        return self.facts.stdout.readline().strip()
+        """Its value, with all models at hand."""
+        return self.stack.shell(f"print({expression})")
 
 
 @pytest.fixture(scope="package")
@@ -71,11 +57,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with running_stack(tmp_path_factory.mktemp("clients"), "--no-demo") as stack:
         stack.shell(ROWS)
         key = stack.run_manage("apikey", "create", "laptop", "--user", "alice", "--quiet").stdout.strip()
-        shell = [sys.executable, "manage.py", "shell", "--verbosity", "0", "--command", ANSWER_LINES]
-        with subprocess.Popen(
-            shell, cwd=ROOT, env={**stack.environment}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        ) as facts:
-            yield Served(stack, key, facts)
+        yield Served(stack, key)
 
 
 CLIENTS: dict[str, Callable[[Served], Client]] = {

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db.models import BigIntegerField, CharField, F, IntegerField, Q, QuerySet, UUIDField
+from django.db.models import BigIntegerField, CharField, F, IntegerField, Q, QuerySet, TextField
 
-from dialogs.api.requests import ClientCall, ClientMessage, ClientRequest
+from dialogs.api.canonical import chained_below
+from dialogs.api.requests import ClientMessage, ClientRequest
 from dialogs.models import ApiKey, Dialog, Generation, Message, PrefixNode, ToolCall
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.turns.reads.turns import LARGE
@@ -36,6 +36,8 @@ MOST_FRAMED = 30
 SEVERAL = 2
 # Of those that begin alike so many are looked at: those that have most of the request, the newest first.
 MOST_ALIKE = 20
+# Where a trimmed request begins is looked for among so many times its messages of a dialog's newest.
+REACH = 4
 # Fewer characters may be the same by chance.
 LEAST_ANSWERED = 40
 # Who asks for a summary and then begins with it has put it in place of the history.
@@ -58,11 +60,16 @@ class Known(NamedTuple):
     None of them is stored where `length` is 0: then a message, if any, is of the dialog whose history was replaced.
     The first `frame` messages stand before other conversations too, so none of them asks for this one. Where the
     client has made its request up anew since, they are its own, nobody's words.
+
+    Where the client left its oldest messages out, the request begins behind the prefix with the hash `below`, which
+    ends with the message number `left_out`.
     """
 
     length: int
     messages: tuple[Message, ...]
     frame: int = 0
+    below: str = ""
+    left_out: int = 0
 
 
 class Place(NamedTuple):
@@ -91,7 +98,7 @@ def longest_known(*, owner: User, request: ClientRequest) -> Known:
             if meant:
                 found = meant if length > MOST_FRAMED else _settled(meant, places, request, length)
                 return Known(length, _messages(found, request)) if found else _begun_alike(places, request, length)
-    return _replaced(owner, request)
+    return _trimmed(owner, request) or _replaced(owner, request)
 
 
 def may_be_known(request: ClientRequest) -> bool:
@@ -110,6 +117,66 @@ def _spans(length: int) -> Iterator[tuple[int, int]]:
         start = end - AT_ONCE if end - AT_ONCE > MOST_FRAMED else 0
         yield start, end
         end = start
+
+
+def _trimmed(owner: User, request: ClientRequest) -> Known | None:
+    """A client that sends its newest messages only: up to its last answer they stand one after another in one stored
+    conversation. Told by few words, or by two conversations, it is not known."""
+    least = _answered(request)
+    ends = sorted(_ends(owner, request, least), key=itemgetter(0, 1)) if least else []
+    found = [end for end in ends if end[0] == ends[-1][0]]
+    if len({place.dialog_id for _length, place, _begin in found}) != 1:
+        return None
+    length, place, begin = found[-1]
+    known = Known(length, _messages([place], request), below=begin.sha256, left_out=begin.left_out)
+    is_same = is_same_instruction(known.messages[0].dialog.client.instructions, request) if known.messages else False
+    return known if is_same else None
+
+
+def _answered(request: ClientRequest) -> int:
+    """How many messages there are up to the last answer; 0 where that is too little to tell a conversation by."""
+    answers = [at for at, one in enumerate(request.messages, start=1) if one.role == Role.ASSISTANT]
+    told = sum(len(request.messages[at - 1].text.strip()) for at in answers)
+    return answers[-1] if answers and answers[-1] >= LEAST_KNOWN and told >= LEAST_ANSWERED else 0
+
+
+class Begin(NamedTuple):
+    """Where a trimmed request may begin: behind the prefix with this hash, which ends with the message `left_out`."""
+
+    dialog_id: UUID
+    sha256: str
+    left_out: int
+
+
+def _ends(owner: User, request: ClientRequest, least: int) -> Iterator[tuple[int, Place, Begin]]:
+    """Where so many of the request's messages, `least` or more, end in a dialog, if it begins there."""
+    begins = _begins(owner.pk, request)
+    chains = [tuple(chained_below(request.messages, begin.sha256))[least - 1 :] for begin in begins]
+    places = _places(owner, [one for chain in chains for one in chain], request.dialog_id) if chains else {}
+    for begin, chain in zip(begins, chains, strict=True):
+        for length, one in enumerate(chain, start=least):
+            found = (place for place in places.get(one.prefix, ()) if place.dialog_id == begin.dialog_id)
+            yield from ((length, place, begin) for place in found)
+
+
+def _begins(owner_id: int, request: ClientRequest) -> list[Begin]:
+    """Where the request's first message stands near the end of a dialog. Of equal prefixes the first counts, so that
+    nothing too much is left out."""
+    first, reach = request.messages[0], REACH * len(request.messages) + MOST_ALIKE
+    texts = {first.text, first.text.strip(), f"{first.text.strip()}\n"}
+    rows = _standing(owner_id, request.model, request.chat, first.role, texts, reach)
+    found = {begin[:2]: begin for begin in sorted((Begin(*row) for row in rows if row[1]), reverse=True)}
+    return list(found.values())
+
+
+@prepared(BigIntegerField(), CharField(), CharField(), CharField(), Many(TextField()), IntegerField())
+def _standing(owner_id: Any, model: Any, chat: Any, role: Any, texts: Any, reach: Any) -> QuerySet[Message, Any]:
+    mine = Dialog.objects.filter(owner=owner_id, is_client_driven=True, trashed_at=None)
+    newest = mine.filter(client__model=model, client__chat=chat).order_by("-active_at").values("pk")[:MOST_ALIKE]
+    near = Message.objects.filter(dialog__in=newest, seq__gt=F("dialog__last_seq") - reach)
+    said = near.filter(role=role, content__in=texts).order_by("-seq")
+    # The prefixes come last: with a condition on them SQLite would begin with all that its owner has.
+    return said.values_list("dialog_id", "parent__prefix_nodes__sha256", "parent__seq")[:MOST_ALIKE]
 
 
 def _replaced(owner: User, request: ClientRequest) -> Known:
@@ -320,41 +387,3 @@ def is_clients_dialog(*, key: ApiKey, dialog_id: str) -> bool:
         return False
     found = Dialog.objects.filter(pk=wanted, owner=key.owner, is_client_driven=True, trashed_at=None)
     return (found.filter(client__api_key=key) if key.scope == ApiKey.Scope.CHAT_ONLY else found).exists()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """How a client's turn ended: its last generation, and the calls that are the client's to make."""
-
-    generation: Generation | None
-    calls: tuple[ClientCall, ...] = ()
-    generations: int = 0
-    level: str = ""
-
-
-def outcome_of(leaf: Message) -> Outcome:
-    """`leaf` is the newest message of the request: what came after it was made for this request."""
-    made = _generations(leaf.dialog_id, leaf.turn, leaf.seq)
-    if not made:
-        return Outcome(generation=None)
-    last = max(made, key=attrgetter("pk"))
-    return outcome_with(last, generations=len(made), has_calls=last.message_id is not None)
-
-
-def outcome_with(last: Generation, *, generations: int, has_calls: bool) -> Outcome:
-    """The outcome of a turn of so many generations, of which this is the last."""
-    asked = _clients_calls(last.message_id) if has_calls else ()
-    calls = tuple(ClientCall(id=call.call_id, name=call.name, arguments=call.arguments) for call in asked)
-    reading = getattr(last, "reading", None)
-    return Outcome(generation=last, calls=calls, generations=generations, level=reading.level if reading else "")
-
-
-@prepared(UUIDField(), IntegerField(), IntegerField())
-def _generations(dialog_id: Any, turn: Any, seq: Any) -> QuerySet[Generation]:
-    rows = Generation.objects.filter(dialog=dialog_id, turn=turn, prompt_leaf__seq__gte=seq)
-    return rows.select_related("reading", "message").order_by()
-
-
-@prepared(BigIntegerField())
-def _clients_calls(message_id: Any) -> QuerySet[ToolCall]:
-    return ToolCall.objects.filter(message=message_id, status=ToolCall.Status.CLIENT).order_by("position")

@@ -15,15 +15,15 @@ from django.db import connection, transaction
 from django.db.models import BigIntegerField, F, QuerySet, UUIDField
 from django.utils import timezone
 
+from dialogs.api.canonical import chained_below
 from dialogs.api.reads.clients import (
     Known,
-    Outcome,
     as_it_is,
     is_past_compacting,
     longest_known,
     may_be_known,
-    outcome_of,
 )
+from dialogs.api.reads.outcomes import Outcome, outcome_of
 from dialogs.api.requests import ClientMessage, ClientRequest
 from dialogs.api.writes.client_forks import fork
 from dialogs.api.writes.client_messages import add_history, carry_marks, mark_frame, remember
@@ -69,11 +69,13 @@ class Taken:
 
     `branch` are the messages of the course up to that one; None where they are to be read. `is_as_seen`: nothing has
     happened since, so what was reckoned of the request then is true of it. `is_new`: its dialog was begun for it.
+    `prefix` is the hash by which the request is known.
     """
 
     claim: Claim
     leaf: Message
     dialog: Dialog
+    prefix: str
     branch: tuple[Message, ...] | None = None
     is_as_seen: bool = False
     is_new: bool = False
@@ -90,9 +92,12 @@ def take_up(*, key: ApiKey, target: Target, request: ClientRequest, seen: Seen |
     else:
         known, before = longest_known(owner=key.owner, request=request), None
         row, course = _dialog(known, key.owner, target)
-    _note(row, key, request)
+    if row._state.adding and known.below:
+        known = Known(0, ())
+    messages = tuple(chained_below(request.messages, known.below)) if known.below else request.messages
+    _note(row, key, request, left_out=known.left_out)
     before = () if row.current_leaf is None else before
-    added = add_history(row, request.messages[known.length :], below=row.current_leaf, course=course)
+    added = add_history(row, messages[known.length :], below=row.current_leaf, course=course)
     carry_marks(row, course, added)
     if known.frame and known.length:
         # Else a person may have brought it along into several conversations, and it is theirs in each.
@@ -115,11 +120,11 @@ def take_up(*, key: ApiKey, target: Target, request: ClientRequest, seen: Seen |
         save(row, *CHANGED)
     branch = None if before is None or known.frame else (*before, *added)
     is_as_seen = seen is not None and known == seen.known and branch is not None
-    return Taken(claim, row.current_leaf, row, branch, is_as_seen, is_new)
+    return Taken(claim, row.current_leaf, row, messages[-1].prefix, branch, is_as_seen, is_new)
 
 
 @transaction.atomic
-def conclude(taken: Taken, *, prefix: Callable[[Outcome], str]) -> Outcome:
+def conclude(taken: Taken, *, prefix: Callable[[Taken, Outcome], str]) -> Outcome:
     """Let the dialog go and say how it ended; an answer is known from now on by the prefix that it makes."""
     lease.release(taken.claim)
     outcome = outcome_of(taken.leaf)
@@ -127,13 +132,13 @@ def conclude(taken: Taken, *, prefix: Callable[[Outcome], str]) -> Outcome:
     return outcome
 
 
-def know_again(taken: Taken, outcome: Outcome, *, prefix: Callable[[Outcome], str]) -> None:
+def know_again(taken: Taken, outcome: Outcome, *, prefix: Callable[[Taken, Outcome], str]) -> None:
     """An answer, by the prefix that it makes. Its caller stores the answer, or has."""
     last = outcome.generation
     if last is not None and last.status == Generation.Status.FINISHED and last.message:
         # What stands below an answer already (a refused call of ours) belongs to it.
         end = newest_leaf(last.message) if outcome.calls else last.message
-        remember(taken.leaf.dialog, message=end, prefix=prefix(outcome))
+        remember(taken.leaf.dialog, message=end, prefix=prefix(taken, outcome))
 
 
 def _one_at_a_time(owner_id: int, request: ClientRequest) -> None:
@@ -194,6 +199,9 @@ def _dialog(known: Known, owner: User, target: Target) -> tuple[Dialog, Course]:
     busy = known.messages[0]
     if active_guard(dialog_to_drive(busy.dialog_id)) and not is_past_compacting(busy):
         raise CompactingElsewhere
+    if known.below:
+        # What the client left out is no part of a second conversation.
+        return _new(owner, target)
     return fork(busy, owner=owner)
 
 
@@ -214,10 +222,10 @@ def _let_go(course: Course) -> None:
         course.save(update_fields=["guard_held"])
 
 
-def _note(row: Dialog, key: ApiKey, request: ClientRequest) -> None:
+def _note(row: Dialog, key: ApiKey, request: ClientRequest, *, left_out: int) -> None:
     """Keep what the request asks for beside its messages. Written only where it is another than last time."""
     before = row.client
-    wanted = beside_messages(key, request) | {"chat": request.chat or before.chat}
+    wanted = beside_messages(key, request) | {"chat": request.chat or before.chat, "sends_after": left_out}
     is_new = before._state.adding
     if is_new or any(getattr(before, name) != value for name, value in wanted.items()):
         for name, value in wanted.items():

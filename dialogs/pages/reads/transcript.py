@@ -167,7 +167,8 @@ def rows_of(
         calls=call_rows(shown.said),
         attachments=attachments_of(messages.values()),
         versions=_versions(dialog, messages) if is_current else {},
-        visibilities=hidden_or_shortened(lineage.view_run, path.ids),
+        visibilities=hidden_or_shortened(lineage.view_run, path.ids)
+        or (_left_out(dialog, messages, lineage.view_run) if is_current else {}),
         ends=ends,
         pins=_pins(dialog, path, messages) if is_current else {},
         is_current=is_current,
@@ -176,6 +177,12 @@ def rows_of(
         if pk in messages and messages[pk].origin != MessageOrigin.CONTINUATION:
             yield make.row(messages[pk])
         yield from (row for _moment, row in sorted(below[pk], key=lambda pair: pair[0]))
+
+
+def _left_out(dialog: Dialog, messages: Messages, run: CompactionRun | None) -> dict[int, Visibility]:
+    """What a client does not send any more, until a view holds."""
+    end = dialog.client.sends_after if dialog.is_client_driven and run is None else 0
+    return {pk: Visibility.REMOVED for pk, message in messages.items() if message.seq <= end}
 
 
 @prepared(Many(BigIntegerField()))

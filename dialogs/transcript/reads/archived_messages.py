@@ -22,7 +22,8 @@ Branch = dict[int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Removal:
-    """Messages that left together, by id and in order. `run_id` None: the next course left them behind."""
+    """Messages that left together, by id and in order. `run_id` None: the next course left them behind; of the present
+    course, the client did."""
 
     course_id: int
     run_id: int | None
@@ -44,12 +45,19 @@ def removals(dialog: Dialog) -> tuple[Removal, ...]:
     newest = next(iter(runs[leaf.course_id]), None)
     kept = kept_since(newest, list(branches[leaf.course_id])) if newest else ()
     shown = frozenset(chain.from_iterable(kept))
+    left_out = Removal(course_id=leaf.course_id, run_id=None, ids=_left_out(dialog, branches[leaf.course_id], newest))
     found = (
         removal
         for course_id, branch in branches.items()
         for removal in _of_course(course_id, branch, runs[course_id], shown, is_over=course_id != leaf.course_id)
     )
-    return tuple(removal for removal in found if removal.ids)
+    return tuple(removal for removal in (left_out, *found) if removal.ids)
+
+
+def _left_out(dialog: Dialog, branch: Branch, run: CompactionRun | None) -> tuple[int, ...]:
+    """What a client does not send any more, until a view holds."""
+    end = dialog.client.sends_after if dialog.is_client_driven and run is None else 0
+    return tuple(pk for pk, seq in branch.items() if seq <= end)
 
 
 def _branches(dialog: Dialog, ways: Iterable[tuple[int, int]]) -> dict[int, Branch]:

@@ -234,3 +234,24 @@ def test_its_task_is_read_out_of_its_messages(as_alice: Client, key: ApiKey, llm
     assert found["completedActions"] == ["look"]
     assert found["keyObservations"] == ["look failed: Error: no such table"]
     assert as_alice.get(f"/dialogs/{dialog.pk}/context/stats").json()["hasSnapshot"]
+
+
+def test_what_the_client_leaves_out_stays_on_the_page_and_is_said_to_be_seen_no_more(
+    as_alice: Client, key: ApiKey, llm: LLM
+) -> None:
+    history = [user("The oldest question.")]
+    for number in range(3):
+        dialog = ask(key, llm, *history)
+        history += [assistant(f"Answer {number}: {'the valve is open. ' * 4}"), user(f"Question {number}.")]
+        answered(dialog, str(history[-2]["content"]))
+
+    dialog = ask(key, llm, *history[-3:])
+    answered(dialog)
+
+    found, left_out = shown(as_alice, dialog), page(as_alice, f"/dialogs/{dialog.pk}/archive-of-context/")
+    assert Dialog.objects.count() == 1
+    assert [text in found.text for text in ("The oldest question.", "Question 0.", "Question 2.")] == [True] * 3
+    assert found.text.count("no longer seen") == 4
+    assert "Left out by the client" in left_out.text
+    assert "The oldest question." in left_out.text
+    assert "Question 2." not in left_out.text
