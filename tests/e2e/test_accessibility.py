@@ -103,6 +103,18 @@ def test_at_twice_the_size_no_dialog_is_too_wide_and_the_menus_at_the_top_are_re
             visitor.keyboard.press("Escape")
 
 
+def test_in_the_narrowest_window_the_title_of_a_dialog_can_be_pressed_and_read(
+    visitor: Page, stack: Stack, pages: list[str]
+) -> None:
+    visitor.set_viewport_size(NARROW)
+    visitor.goto(f"{stack.url}/{next(address for address in pages if A_DIALOG.fullmatch(address))}")
+
+    box = visitor.locator(".title-edit > summary").bounding_box()
+
+    assert box is not None
+    assert box["width"] >= 48
+
+
 LOOK = """selector => {
     const style = getComputedStyle(document.querySelector(selector));
     return [style.fill, style.outlineStyle, style.backgroundColor];

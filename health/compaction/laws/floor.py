@@ -6,6 +6,7 @@ themselves protected, and results of the open round, can give way, as a last res
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -61,7 +62,14 @@ class Floor:
 
     @property
     def largest(self) -> tuple[Share, ...]:
-        return tuple(share for share in self.shares[:NAMED] if share.tokens > LEAST_SHARE * self.tokens)
+        """Small ones of a kind count together: two hundred pins are a lot, each of them is little."""
+        least = LEAST_SHARE * self.tokens
+        together = Counter[tuple[Why, bool]]()
+        for share in self.shares:
+            together[share.why, share.helped] += share.tokens if share.tokens <= least else 0
+        crowds = (Share(why=why, tokens=tokens, helped=helped) for (why, helped), tokens in together.items())
+        named = (share for share in (*self.shares, *crowds) if share.tokens > least)
+        return tuple(sorted(named, key=lambda share: -share.tokens)[:NAMED])
 
 
 def standing(units: Sequence[Unit]) -> tuple[Unit, ...]:

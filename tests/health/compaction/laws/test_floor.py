@@ -215,6 +215,17 @@ def test_the_largest_three_are_named_that_are_more_than_a_fiftieth() -> None:
     assert len(shares(four)) == 3
 
 
+def test_many_that_are_small_are_named_together() -> None:
+    pins = tuple(Share(why=Why.PINNED, tokens=15, unit_id=str(number)) for number in range(60))
+    crowd = replace(FLOOR, shares=(Share(why=Why.OVERHEAD, tokens=100), *pins))
+
+    assert [str(share) for share in shares(crowd)] == [
+        "pinned ≈900 tokens",
+        "tool schemas and other overhead ≈100 tokens",
+    ]
+    assert [way.why for way in ways(crowd)] == [Why.UNPIN, Why.FEWER_TOOLS]
+
+
 def test_each_way_that_helps_is_named_once() -> None:
     helpless = replace(FLOOR, shares=tuple(replace(share, helped=False) for share in FLOOR.shares))
 
