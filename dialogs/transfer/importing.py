@@ -355,6 +355,7 @@ FILE = TypeAdapter(DialogFile)
 OF_SEVEN: dict[str, Any] = {"own_tools": OwnTools.AUTOMATIC.value}
 OF_SIX: dict[str, Any] = {**OF_SEVEN, "standing_rules": []}
 OF_FIVE: dict[str, Any] = {**OF_SIX, "compaction": Compaction.AUTOMATIC.value}
+FORMAT_CHARS = 100
 OLDER = {"dominds.dialog/7": OF_SEVEN, "dominds.dialog/6": OF_SIX, "dominds.dialog/5": OF_FIVE}
 
 
@@ -386,8 +387,11 @@ def read_file(data: object) -> DialogFile:
 def _as_newest(data: object) -> object:
     if not isinstance(data, dict) or not str(data.get("format", "")).startswith("dominds.dialog/"):
         raise DialogError(_("This is no dialog file: choose one that “Export as JSON” wrote."))
-    if (named := data["format"]) not in OLDER:
+    if (named := data["format"]) == FORMAT:
         return data
+    if named not in OLDER:
+        formats = {"format": named[:FORMAT_CHARS], "first": min(OLDER), "last": FORMAT}
+        raise DialogError(_("The file has the format %(format)s. This version reads %(first)s to %(last)s.") % formats)
     for name in OLDER[named].keys() & data.keys():
         refuse(name, _("is a field that this version does not know."))
     return data | OLDER[named] | {"format": FORMAT}

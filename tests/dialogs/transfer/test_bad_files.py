@@ -41,8 +41,8 @@ def nested(depth: int) -> Any:
 @pytest.mark.parametrize(
     ("edit", "place"),
     [
-        (put("format", value="dominds.dialog/9"), "format"),
-        (put("format", value="dominds.dialog/4"), "format"),  # older than those that are still read
+        (put("format", value="dominds.dialog/9"), "This version reads dominds.dialog/5 to dominds.dialog/8."),
+        (put("format", value="dominds.dialog/4"), "The file has the format dominds.dialog/4."),
         (put("extra", value=1), "extra"),
         (lambda data: data.pop("courses"), "courses"),
         (put("courses", value=[]), "courses"),
