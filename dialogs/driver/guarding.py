@@ -35,7 +35,6 @@ from health.tokens.corrected import likely_of
 Status = CompactionRun.Status
 # While a request fits, so many answers at least stand between two compactions.
 ANSWERS_BETWEEN = 3
-# What is a person's own, typed here or in a client.
 # Of the messages of a request that was refused, what a person said last: with more, a new course would not help.
 ALONE_SHARE = 0.9
 

@@ -89,7 +89,7 @@ async def loaded() -> None:
 
 
 async def refresh(servers: list[McpServer]) -> None:
-    """Ask servers for their tools: those that were never asked, or failed some minutes ago. Never raises."""
+    """Ask these servers for their tools, and keep what each says, or why it says nothing. Never raises."""
     try:
         await loaded()
         from dialogs.agents.tools.mcp_servers import ask_all, record_all
