@@ -14,7 +14,7 @@ from itertools import chain
 
 from dialogs.context.border import Context, chat_request, instructions_of
 from dialogs.context.estimate import Sizing, beside_an_answer
-from dialogs.context.reads.prefix import stable_prefix
+from dialogs.context.reads.sent import stable_prefix
 from dialogs.driver.guarding import Looked
 from dialogs.driver.seam import Seam
 from dialogs.driver.streaming import Call

@@ -26,7 +26,7 @@ from dialogs.llms.guard import may_be_guarded
 from dialogs.models import LLM, Agent, Dialog, Message, ToolCall
 from dialogs.models.dialog import PausedBy
 from dialogs.models.message import BY_PEOPLE, MessageOrigin, Role
-from dialogs.turns.reads.call_rows import RESULT
+from dialogs.transcript.reads.tool_calls import RESULT
 from dominds.prepared import prepared
 from health.compaction.config import AtMilestone
 from health.loops import MOST_STEPS, Call, Kind, Step
