@@ -208,8 +208,8 @@ class AgentForm(UpToDateForm):
             self.initial["own"] = own_as_yaml(self.instance.own_settings)
         if "enabled" in self.fields:
             self.fields["enabled"].help_text = _(
-                "Where it is off, neither new dialogs nor clients are offered the agent. Dialogs that have begun with it "
-                "go on: to end these, switch off its LLM."
+                "Where it is off, neither new dialogs nor clients are offered the agent. Dialogs that have begun with "
+                "it go on: to end these, switch off its LLM."
             )
 
     def clean_own(self) -> str:
