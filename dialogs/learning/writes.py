@@ -23,7 +23,7 @@ from dialogs.compaction.reads.compaction import BY_ITSELF
 from dialogs.compaction.settings.checking import faults_of
 from dialogs.compaction.writes.context_settings import save_settings
 from dialogs.context.estimate import growth_of
-from dialogs.learning.reads.series import least_limit, most_limit
+from dialogs.learning.reads.proposals import least_limit, most_limit
 from dialogs.llms.guard import by_limit, config_of, guard_of, has_limit, room_of
 from dialogs.models import Agent, Dialog
 from dialogs.models.llm import ProviderKind

@@ -1,5 +1,5 @@
 """Whose numbers Insights tell (`Scope`); what the chart of one agent with one LLM draws, measured prompt tokens, limits
-in force, compactions; the patterns of the last day; and what is proposed, with what came of earlier proposals. Bounded.
+in force, compactions; and the patterns of the last day. Bounded.
 
 Few rows stand for themselves; of many, the most of each hour or day, which both databases find as the beginning of a
 moment's text in UTC.
@@ -18,10 +18,9 @@ from django.db.models import CharField, Count, F, Max, Model, QuerySet
 from django.db.models.functions import Cast, Substr
 
 from dialogs.compaction.reads.compaction import BY_THE_GUARD
-from dialogs.llms.guard import config_of, guard_of, room_of
+from dialogs.llms.guard import guard_of
 from dialogs.models import LLM, Agent, Dialog
 from health.critic.replay import COHERENCE_DROP, LEAST, LEAST_COHERENCE, WINDOW, Finding, frequent
-from health.limits import P1_FACTOR_PERCENT
 from health.models import CompactionRun, ContextEvent, HealthReading, Proposal
 
 Row = TypeVar("Row", bound=Model)
@@ -205,57 +204,3 @@ def _counted(scope: Scope) -> Counter[tuple[int, str]]:
         {(agent, code): count for code, agent, count in events.annotate(count=Count("*")) if agent}
         | {(agent, COHERENCE_DROP): count for agent, count in drops.annotate(count=Count("*"))}
     )
-
-
-MOST_DECIDED = 20
-# In the order of the table: what a person asks first.
-SHOWN = ("over_hits", "failures", "compactions", "tokens_removed", "tokens_sent")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shown:
-    """A proposal with what its card says beside it. `effects` are (name, now, then); `since` are over-hits since."""
-
-    row: Proposal
-    effects: tuple[tuple[str, int, int], ...] = ()
-    least: int = 0
-    most: int | None = None
-    since: int | None = None
-
-
-def open_proposals() -> Iterator[Shown]:
-    for row in _proposals().filter(status=Proposal.Status.OPEN):
-        least, most = (least_limit(row.agent), most_limit(row.agent)) if row.agent else (0, None)
-        yield Shown(row=row, effects=_effects(row), least=least, most=most)
-
-
-def decided_proposals() -> Iterator[Shown]:
-    """The newest decision first, with how it has gone since where it was accepted."""
-    decided = _proposals().exclude(status=Proposal.Status.OPEN).order_by("-decided_at")
-    for row in decided[:MOST_DECIDED]:
-        yield Shown(row=row, since=_over_hits_since(row))
-
-
-def _proposals() -> QuerySet[Proposal]:
-    return Proposal.objects.select_related("agent__llm__provider", "decided_by")
-
-
-def least_limit(agent: Agent) -> int:
-    return config_of(Dialog(agent=agent, llm=agent.llm)).min_limit
-
-
-def most_limit(agent: Agent) -> int | None:
-    """The highest limit that its window allows, a fifth more for a P1 agent included; None where it is unknown."""
-    room = room_of(Dialog(agent=agent, llm=agent.llm))
-    return room * 100 // P1_FACTOR_PERCENT if room and agent.is_p1 else room
-
-
-def _effects(row: Proposal) -> tuple[tuple[str, int, int], ...]:
-    return tuple((name, *row.expected[name]) for name in SHOWN if name in row.expected)
-
-
-def _over_hits_since(row: Proposal) -> int | None:
-    if row.status != Proposal.Status.ACCEPTED or row.kind != Proposal.Kind.LIMIT or row.decided_at is None:
-        return None
-    over_hits = ContextEvent.objects.filter(code=ContextEvent.Code.OVER_HIT, happened_at__gt=row.decided_at)
-    return over_hits.filter(agent=row.agent).count()

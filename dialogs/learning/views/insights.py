@@ -26,16 +26,8 @@ from dialogs.common.errors import DialogError
 from dialogs.context.chart import HEADROOM, Tick, short
 from dialogs.learning import writes as service
 from dialogs.learning.reads.figures import Row, rows
-from dialogs.learning.reads.series import (
-    Pattern,
-    Point,
-    Scope,
-    Series,
-    decided_proposals,
-    open_proposals,
-    patterns,
-    series,
-)
+from dialogs.learning.reads.proposals import decided_proposals, open_proposals
+from dialogs.learning.reads.series import Pattern, Point, Scope, Series, patterns, series
 from dialogs.learning.views.events import PERIODS, Asked
 from dialogs.models import LLM, Agent, Dialog, Generation
 from dialogs.transcript.views import number_or_zero, person_of, render_part, staff_only

@@ -15,7 +15,7 @@ from dialogs.compaction.writes.view_changes import undo
 from dialogs.context import estimate as sizes
 from dialogs.context.border import chat_request, read_context
 from dialogs.driver.calls import request_to_go_on
-from dialogs.driver.seam import find_out
+from dialogs.driver.prefill import find_out
 from dialogs.llms.counter import counter_of
 from dialogs.llms.reads import settings_for
 from dialogs.models import LLM, Agent, Course, Dialog, Generation, Message, Question
