@@ -74,6 +74,22 @@ form.addEventListener("htmx:afterRequest", (event) => {
   else if (!successful) complain(hopeless(xhr.status) ?? form.dataset.failed);
 });
 
+// A message that is changed elsewhere takes its open form with it, but not what was typed there.
+const sentEdits = new WeakSet();
+document.addEventListener("htmx:beforeRequest", ({ target }) => { if (target.matches(".edit form")) sentEdits.add(target); });
+document.addEventListener("htmx:afterRequest", ({ target, detail }) => { if (!detail.successful) sentEdits.delete(target); });
+document.addEventListener("htmx:oobBeforeSwap", ({ detail: { target } }) => {
+  for (const field of target.querySelectorAll(".edit[open] [id^=edit-text-]")) setTimeout(keepTyped, 0, field);
+});
+
+function keepTyped(field) {
+  if (field.isConnected || sentEdits.has(field.form) || field.value === field.defaultValue) return;
+  text.value = text.value ? `${text.value}\n\n${field.value}` : field.value;
+  keep();
+  grow();
+  complain(form.dataset.kept);
+}
+
 // The button that had the focus is gone when the answer ends, maybe before its own request has: so that is listened to.
 document.addEventListener("htmx:beforeSend", ({ target, detail: { xhr } }) => {
   if (target.id !== "stop") return;

@@ -244,6 +244,23 @@ def test_a_message_is_said_anew_by_keyboard_while_its_row_changes(chat: Page, sc
     expect(chat.locator("#live-region > p").last).to_have_text("The agent has answered.")
 
 
+def test_what_was_typed_into_a_message_that_is_said_anew_in_another_tab_goes_into_the_composer(chat: Page) -> None:
+    other = chat.context.new_page()
+    other.goto(chat.url)
+    for tab in (chat, other):
+        tab.locator(".message-row.user").get_by_text("Edit").click()
+    chat.get_by_label("Your message").first.fill("What was it like then?")
+
+    mine = other.locator(".message-row.user")
+    mine.get_by_label("Your message").fill("And now?")
+    mine.get_by_role("button", name="Send again").click()
+
+    expect(composer(chat)).to_have_value("What was it like then?")
+    expect(chat.get_by_role("alert").filter(has_text="changed elsewhere")).to_be_visible()
+    expect(mine.locator(".message-text")).to_have_text("And now?")
+    expect(composer(other)).to_have_value("")
+
+
 def test_what_is_said_anew_is_followed_to_its_end_and_the_way_there_lies_over_no_text(
     chat: Page, scripted: Stack
 ) -> None:
