@@ -145,6 +145,14 @@ def mark_frame(row: Dialog, messages: Sequence[ClientMessage]) -> None:
     Message.objects.bulk_update(rows, ["parts"], batch_size=AT_ONCE)
 
 
+def keep_shortened(shortened: Mapping[int, str]) -> None:
+    """What a client sends in place of these messages' texts. Most were shortened before."""
+    rows = [one for one in Message.objects.filter(pk__in=shortened) if one.parts.get("shortened") != shortened[one.pk]]
+    for one in rows:
+        one.parts = {**one.parts, "shortened": shortened[one.pk]}
+    Message.objects.bulk_update(rows, ["parts"], batch_size=AT_ONCE)
+
+
 def carry_marks(row: Dialog, course: Course, added: Sequence[Message]) -> None:
     """Where a client sends its history changed, a new branch says much of what the old one said: what a person marked
     there is marked here too. `row` is not saved yet."""
