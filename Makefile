@@ -9,8 +9,9 @@ PYTHON ?= python3
 DEMO ?= 1
 EMBEDDINGS ?= 1
 BIN := .venv/bin
-# Tests that start whole processes have the machine to themselves; the rest share it.
-TOGETHER := -m "not stack and not long" --numprocesses 2 --dist loadfile
+# Two files at a time. Tests that start whole processes, and those in a browser, run apart from the rest: they wait for seconds that others would use up.
+IN_TWO := --numprocesses 2 --dist loadfile
+TOGETHER := -m "not stack and not long" $(IN_TWO)
 SIDE_BY_SIDE := tests --ignore tests/e2e $(TOGETHER)
 # What is measured line by line takes twice as long, so that is done where every line counts, and not for large counts.
 LARGE := $(patsubst %,tests/health/compaction/test_%.py,always_a_result code_properties properties% read_once simulations task_known)
@@ -19,7 +20,7 @@ MEASURED := tests/health/monitor tests/health/loops \
   tests/dialogs/driver/test_decide.py tests/dialogs/driver/test_guard_rules.py
 OTHERS := $(SIDE_BY_SIDE) $(addprefix --ignore ,$(MEASURED))
 # By their files: to collect ten thousand tests for eighty of them would take as long as ten of them do.
-ONE_BY_ONE := $(shell grep -rl --include 'test_*.py' mark.stack tests) -m "stack and not long"
+PROCESSES := $(shell grep -rl --include 'test_*.py' mark.stack tests) -m "stack and not long" $(IN_TWO)
 # Where another database can make a difference: queries, locks, connections, processes that die in the middle of a write.
 QUERIES := $(addprefix tests/dialogs/,admin agents api commands compaction context driver learning llms pages transcript transfer turns) \
   tests/health/test_selectors.py tests/health/test_reports.py tests/dominds/test_backups.py tests/dominds/test_rows.py
@@ -68,8 +69,8 @@ test: install-dev  ## run every test: units, services, real processes, then a re
 	$(BIN)/python -m coverage report --include='$(PURE)' --fail-under=100
 	$(BIN)/python -m coverage report --include='health/compaction/*' --fail-under=95
 	$(BIN)/python -m pytest $(OTHERS)
-	$(BIN)/python -m pytest $(ONE_BY_ONE)
-	$(BIN)/python -m pytest tests/e2e
+	$(BIN)/python -m pytest $(PROCESSES)
+	$(BIN)/python -m pytest tests/e2e $(IN_TWO)
 
 test-long: install-dev  ## run the tests with large counts, and the properties with examples never drawn before
 	$(BIN)/python -m pytest tests --ignore tests/e2e -m long
@@ -77,7 +78,7 @@ test-long: install-dev  ## run the tests with large counts, and the properties w
 
 test-postgres: install-dev  ## run what asks a database again, on a PostgreSQL that is started for it
 	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest $(QUERIES) $(SENT_BY_OTHERS) $(TOGETHER)
-	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest $(DEATHS) -m "stack and not long"
+	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest $(DEATHS) -m "stack and not long" $(IN_TWO)
 
 check: install-dev  ## everything a commit must pass: style, types, templates, migrations, tests
 	$(BIN)/ruff check .
@@ -87,8 +88,8 @@ check: install-dev  ## everything a commit must pass: style, types, templates, m
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python manage.py check --fail-level WARNING
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
-	$(BIN)/python -m pytest $(ONE_BY_ONE)
-	$(BIN)/python -m pytest tests/e2e
+	$(BIN)/python -m pytest $(PROCESSES)
+	$(BIN)/python -m pytest tests/e2e $(IN_TWO)
 
 bench-quality: install-dev  ## measure what compaction keeps, beside other ways; RECORDINGS=DIR measures recordings too
 	$(BIN)/python -m benchmarks.quality $(if $(RECORDINGS),--recordings "$(RECORDINGS)")

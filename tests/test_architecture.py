@@ -33,7 +33,7 @@ OURS = ("dominds", "dialogs", "health")
 # `docs/architecture.md` says what each package is, and which three files to read first.
 ORDER: tuple[tuple[str, ...], ...] = (
     ("dialogs.management", "health.management", "dominds.management"),
-    ("dominds.asgi", "dominds.urls", "dominds.supervisor", "dominds.doctor", "dominds.backups", "dominds.web"),
+    ("dominds.asgi", "dominds.urls", "dominds.supervisor", "dominds.backups", "dominds.web"),
     ("dialogs.tasks", "dialogs.admin", "dialogs.apps", "dialogs.checks"),
     ("dialogs.sweeper",),
     ("dialogs.pages", "dialogs.templatetags"),

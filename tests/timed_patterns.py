@@ -53,7 +53,6 @@ FROM_THE_START = (
             "_TRIPLE",
         )
     ),
-    *("health.compaction.reading.subject_patterns.CORRECTED", "health.compaction.reading.subject_patterns.WITHDRAWN"),
     "health.compaction.choosing.summaries._REFUSAL",
 )
 # Searched for in texts of so many characters at most: why.

@@ -22,13 +22,12 @@ from dialogs.admin.base import CallsAfterSaving, Finding, KeepsDialogs, refresh_
 from dialogs.admin.forms import AgentForm, LimitsForm, LLMForm, ProviderForm
 from dialogs.agents.tools.workspace import folder_of
 from dialogs.compaction.settings.checking import limit_warnings
-from dialogs.compaction.settings.what_if import traced
 from dialogs.compaction.writes.context_settings import note_changes
 from dialogs.context.writes import forget, forget_model
 from dialogs.llms.guard import config_of, guard_of
 from dialogs.llms.reads import configured, levels_today, missing_key
 from dialogs.llms.windows import learned_window
-from dialogs.llms.words import kept_by_agent, kept_by_llm
+from dialogs.llms.words import kept_by_agent, kept_by_llm, traced
 from dialogs.llms.writes.providers import set_api_key
 from dialogs.models import LLM, Agent, Dialog, Provider
 from dialogs.transcript.views import person_of

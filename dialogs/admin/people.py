@@ -17,7 +17,6 @@ from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.db.models.constants import LOOKUP_SEP
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
@@ -26,6 +25,7 @@ from dialogs.admin.base import KeepsDialogs
 from dialogs.api.writes.api_keys import revoke_key
 from dialogs.models import ApiKey, Generation
 from dialogs.pages.accounts import Crowded
+from health.admin import ReadOnlyAdmin
 
 # The fields that say what a person may do, and under which name.
 RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
@@ -171,16 +171,12 @@ class ApiKeyAdmin(admin.ModelAdmin):
         return False
 
 
-FILTERS = ("status", "error_code", "llm")
-MOMENT = "started_at"
-
-
 @admin.register(Generation)
-class GenerationAdmin(admin.ModelAdmin):
+class GenerationAdmin(ReadOnlyAdmin):
     list_display = ("id", "llm_name", "status", "attempt", "prompt_tokens", "level", "error_code", "started_at", "took")
-    list_filter = FILTERS
+    list_filter = ("status", "error_code", "llm")
     list_select_related = ("reading",)
-    date_hierarchy = MOMENT
+    date_hierarchy = "started_at"
     # Named one by one: the texts, the error's words and the manifest belong to the dialog's owner.
     fields = (
         ("llm_name", "attempt"),
@@ -198,16 +194,3 @@ class GenerationAdmin(admin.ModelAdmin):
     @admin.display(description=_("seconds"))
     def took(self, row: Generation) -> str:
         return f"{(row.finished_at - row.started_at).total_seconds():.1f}" if row.finished_at else "—"
-
-    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        """Allow only the filters of the page: else a text could be guessed from the address, letter by letter."""
-        return lookup.split(LOOKUP_SEP)[0] in {*FILTERS, MOMENT} and super().lookup_allowed(lookup, value, request)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Generation | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Generation | None = None) -> bool:
-        return False

@@ -23,7 +23,7 @@ from dialogs.api.responding import usage_of
 from dialogs.api.writes.client_turns import Target
 from dialogs.common.threads import in_db
 from dialogs.context.estimate import beside_an_answer, overhead, surely_within
-from dialogs.driver.live import LiveAnswer
+from dialogs.driver.streaming import LiveAnswer
 from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import guard_of, room_of
 from dialogs.llms.reads import settings_for

@@ -22,7 +22,7 @@ from dialogs.compaction.reads.budget import budget as budget_of
 from dialogs.compaction.reads.compaction_rows import strategy_label, written_in
 from dialogs.compaction.reads.still_known import LEAST_LIMIT, MOST_LIMIT, still_known
 from dialogs.compaction.writes import bring_back as service
-from dialogs.context.reads.sent_messages import Seen, seen_after_run, seen_by_generation
+from dialogs.context.reads.sent import Seen, seen_after_run, seen_by_generation
 from dialogs.context.writes import forget
 from dialogs.models import Dialog
 from dialogs.transcript.views import (

@@ -24,8 +24,7 @@ from dialogs.providers.base import ToolCall as AskedCall
 from dialogs.providers.laws import begun_by_a_user, merged, paired, shaped, without_calls
 from dialogs.transcript import model_view
 from dialogs.transcript.attachments import blobs_of, with_blobs
-from dialogs.transcript.model_view import CONTINUATION, Entry, Ids, Piece
-from dialogs.transcript.reads.marks import marked_since, marks_of
+from dialogs.transcript.model_view import CONTINUATION, Entry, Ids, Piece, marked_since, marks_of
 from dialogs.transcript.reads.path import course_branch, said_since, those, with_seams
 from dialogs.transcript.reads.tool_calls import ASK_HUMAN, calls_by_message, offers_own_tools
 from dialogs.turns.prompts import prompt

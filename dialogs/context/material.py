@@ -16,7 +16,7 @@ from dialogs.context.border import Context, read_context, system_text
 from dialogs.context.estimate import estimate, offered_tools, overhead
 from dialogs.llms.counter import counter_of
 from dialogs.models import Message
-from dialogs.models.client import OWN
+from dialogs.models.dialog import OWN
 from dialogs.models.message import INSERTED, MessageOrigin, Role
 from dialogs.transcript import model_view
 from dialogs.transcript.attachments import with_blobs

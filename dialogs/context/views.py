@@ -24,7 +24,7 @@ from dialogs.transcript.views import go_back, of_dialog
 from dialogs.transcript.writes import standing_rules as service
 from dialogs.turns.reads.turns import dialog_to_drive
 from health.compaction.reading.ledger import Entry, extract
-from health.compaction.reading.ledger_book import normal
+from health.compaction.reading.ledger_page import normal
 
 
 @never_cache

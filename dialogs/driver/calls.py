@@ -14,7 +14,7 @@ from itertools import chain
 
 from dialogs.context.border import Context, chat_request, instructions_of
 from dialogs.context.estimate import Sizing, beside_an_answer
-from dialogs.context.reads.prefix import stable_prefix
+from dialogs.context.reads.sent import stable_prefix
 from dialogs.driver.guarding import Looked
 from dialogs.driver.seam import Seam
 from dialogs.driver.streaming import Call
@@ -22,7 +22,7 @@ from dialogs.driver.watch import Watch
 from dialogs.llms.guard import Guard
 from dialogs.llms.reads import max_output_of, settings_for
 from dialogs.models import Generation, Message
-from dialogs.models.client import OWN
+from dialogs.models.dialog import OWN
 from dialogs.models.llm import Prefill
 from dialogs.models.message import MessageOrigin
 from dialogs.providers.base import ChatRequest

@@ -21,9 +21,8 @@ from dialogs.context.writes import learn_from_usage
 from dialogs.driver.calls import begin
 from dialogs.driver.decide import retry_delay
 from dialogs.driver.guarding import Looked, look_at
-from dialogs.driver.live import LiveAnswer
 from dialogs.driver.prefill import find_out, record_refused
-from dialogs.driver.streaming import Call, Ending, stream
+from dialogs.driver.streaming import Call, Ending, LiveAnswer, stream
 from dialogs.driver.subscriber import NOBODY, Subscriber
 from dialogs.driver.writes import cutting, turns
 from dialogs.driver.writes.turns import stand_in_line

@@ -52,7 +52,7 @@ from dialogs.driver.guarding import Looked, guarded, look_at
 from dialogs.driver.run_tools import run_tools
 from dialogs.driver.streaming import Call
 from dialogs.driver.subscriber import NOBODY, Subscriber
-from dialogs.driver.writes import crashes, cutting, turns
+from dialogs.driver.writes import cutting, turns
 from dialogs.llms.windows import fresh_window, must_be_asked, tells_window
 from dialogs.providers.base import ProviderError
 from dialogs.turns.reads.turns import driven, is_stop_requested, state_of
@@ -128,15 +128,15 @@ async def _drive(claim: Claim) -> None:
     except* LongWait:
         await in_db(lease.give_back)(claim)
     except* Exception as failed:
-        await in_db(crashes.record_crash)(claim, failed)
+        await in_db(turns.record_crash)(claim, failed)
 
 
 async def drive_claimed(claim: Claim) -> None:
     if claim.is_clients:
         await in_db(turns.end_left)(claim)
         return
-    if claim.deaths >= crashes.MOST_CRASHES:
-        await in_db(crashes.end_turn)(claim, None, crashes=claim.deaths)
+    if claim.deaths >= turns.MOST_CRASHES:
+        await in_db(turns.end_turn)(claim, None, crashes=claim.deaths)
         return
     rested = await hold_lease(claim)
     if not (rested and await in_db(lease.release)(claim)):
@@ -171,7 +171,7 @@ async def drive_for(claim: Claim, subscriber: Subscriber, known: Known) -> None:
     except* LeaseLost:
         raise
     except* Exception as failed:
-        await in_db(crashes.end_turn)(claim, failed)
+        await in_db(turns.end_turn)(claim, failed)
         raise
 
 

@@ -1,7 +1,9 @@
-"""How a model is kept from overflowing, in one line: the same for commands, pages and the doctor."""
+"""How a model is kept from overflowing, and where a limit comes from, in one line: the same for commands, pages and the
+doctor."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -15,6 +17,7 @@ from dialogs.models import LLM, Agent, Dialog
 from dialogs.models.llm import Compaction, WindowSource
 from dialogs.providers.addresses import native_root
 from dialogs.providers.registry import WindowFrom
+from health.limits import Term
 
 SOURCES: dict[str, Promise] = {
     WindowSource.SERVER: gettext_lazy("from the server"),
@@ -22,6 +25,16 @@ SOURCES: dict[str, Promise] = {
     WindowSource.ADMIN: gettext_lazy("set by an admin"),
     WindowSource.REFUSAL: gettext_lazy("learned from a refusal"),
     "": gettext_lazy("as written down"),
+}
+
+# Where a limit comes from.
+TERMS: dict[str, Promise] = {
+    "agent": gettext_lazy("agent"),
+    "LLM": gettext_lazy("LLM type"),
+    "default": gettext_lazy("default limit"),
+    "P1 agent": gettext_lazy("P1 agent"),
+    "floor": gettext_lazy("floor"),
+    "window": gettext_lazy("window"),
 }
 
 
@@ -95,6 +108,11 @@ def rounded(tokens: int) -> str:
     """An estimate as people say it: two figures are enough, and three of a large number."""
     step = 10 ** max(0, len(str(tokens)) - 2 - (tokens >= 10_000))
     return f"{round(tokens / step) * step:,}"
+
+
+def traced(trace: Iterable[Term]) -> str:
+    """Where a limit comes from: "default limit 5,000 → window 3,686"."""
+    return " → ".join(f"{TERMS.get(term.what, term.what)} {term.tokens:,}" for term in trace)
 
 
 def _unguarded(dialog: Dialog) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dialogs.models.agent import Agent, McpServer
-from dialogs.models.client import ClientConversation, PrefixNode
-from dialogs.models.dialog import AutonomousRun, Course, Dialog, Reminder, ViewChange
+from dialogs.models.dialog import AutonomousRun, ClientConversation, Course, Dialog, PrefixNode, Reminder, ViewChange
 from dialogs.models.llm import LLM, LlmBounds, Provider
 from dialogs.models.message import Message, MessageMark, QueuedMessage, SearchText
 from dialogs.models.person import ApiKey, CompactionDisplay

@@ -91,10 +91,10 @@ async def refuse_error(response: httpx2.Response) -> None:
 
 async def refuse_other_than_stream(response: httpx2.Response) -> None:
     """A 200 that is a page, or one JSON object, is no stream; what it says may be an error all the same."""
-    content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if content_type == "text/html":
+    kind = content_type(response)
+    if kind == "text/html":
         raise BadAnswer("The provider answered an HTML page, which no LLM service sends. Is the base URL right?")
-    if content_type == "application/json":
+    if kind == "application/json":
         await response.aread()
         body = json_of(response)
         if isinstance(body, dict) and body.get("error"):

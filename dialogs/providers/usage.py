@@ -24,10 +24,8 @@ class Dialect(StrEnum):
     """Which API's field names are spoken."""
 
     OPENAI = "openai"
-    RESPONSES = "responses"
     ANTHROPIC = "anthropic"
     OLLAMA = "ollama"
-    GEMINI = "gemini"
     LLAMACPP_TIMINGS = "llamacpp timings"
 
 
@@ -52,12 +50,6 @@ SHAPES: dict[Dialect, Shape] = {
         cached=("prompt_tokens_details", "cached_tokens"),
         total="total_tokens",
     ),
-    Dialect.RESPONSES: Shape(
-        prompt=("input_tokens",),
-        completion=("output_tokens",),
-        cached=("input_tokens_details", "cached_tokens"),
-        total="total_tokens",
-    ),
     # `input_tokens` is only what was not cached; the cache fields are null for whoever does not use the cache.
     Dialect.ANTHROPIC: Shape(
         prompt=("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
@@ -65,12 +57,6 @@ SHAPES: dict[Dialect, Shape] = {
         cached=("cache_read_input_tokens",),
     ),
     Dialect.OLLAMA: Shape(prompt=("prompt_eval_count",), completion=("eval_count",)),
-    Dialect.GEMINI: Shape(
-        prompt=("promptTokenCount", "toolUsePromptTokenCount"),
-        completion=("candidatesTokenCount", "thoughtsTokenCount"),
-        cached=("cachedContentTokenCount",),
-        total="totalTokenCount",
-    ),
     # `prompt_n` alone is only what was not cached, so both must be there.
     Dialect.LLAMACPP_TIMINGS: Shape(
         prompt=("cache_n", "prompt_n"),

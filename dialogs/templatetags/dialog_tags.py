@@ -25,15 +25,16 @@ from django.utils.translation import gettext as _
 from dialogs.common.bounded import Bounded
 from dialogs.context.chart import short
 from dialogs.llms.writes.providers import small_window_ceiling
-from dialogs.models import Agent, Dialog, Generation, Message, MessageMark
+from dialogs.models import Dialog, Generation, MessageMark
 from dialogs.pages.reads.rows import MessageRow, Row
 from dialogs.pages.rendering import made_once, render_block, render_markdown, split_blocks
 from dialogs.sample.reads import own_sample, player, tour_of
-from dialogs.transcript import speakers
+from dialogs.transcript.views import speaker
 from health.models import HealthReading
 from health.selectors import Meter
 
 register = template.Library()
+register.filter("speaker", speaker)
 # {% once "dialogs/_meter_bar.html" meter=meter %}: an include that is made once for the same values.
 register.simple_tag(made_once, name="once")
 STALE = {
@@ -67,11 +68,6 @@ def markdown(text: str) -> SafeString:
 def blocks(text: str) -> list[SafeString]:
     """The text's blocks, rendered one by one, for an answer that is still growing."""
     return [render_block(block) for block in split_blocks(text)]
-
-
-@register.filter
-def speaker(message: Message, agent: Agent) -> str:
-    return speakers.speaker(message, agent)
 
 
 @register.filter
@@ -238,7 +234,7 @@ def row_of(row: MessageRow, dialog: Dialog) -> SafeString:
     message, made = row.message, row.generation
     finished = made is not None and made.finished_at is not None
     shape = (message.role, message.origin, finished, made is None, row.is_current, row.visibility, row.is_marked)
-    key = (*shape, get_language(), speakers.speaker(message, dialog.agent), dialog.agent.is_demo)
+    key = (*shape, get_language(), speaker(message, dialog.agent), dialog.agent.is_demo)
     pieces = _PIECES.get(key)
     if pieces is None:
         pieces = _pieces(row, dialog)

@@ -1,5 +1,6 @@
 """A view: what the model sees of a course instead of all that was said. Values, how they are stored as JSON, and
-which of them holds on a branch: views are made one from another, undone, and left behind by an edit.
+which of them holds on a branch: views are made one from another, undone, and left behind by an edit. What people have
+marked to stay is shown to the model from then on, whatever the view was made of.
 
 An entry is a stored message, perhaps with a shorter text, or a message that compaction wrote and the ids it covers, or
 a quote: what a person brought back that cannot stand there as a message (a line, or one of another course). A quote
@@ -12,10 +13,12 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.db.models import BigIntegerField, DateTimeField, Q, QuerySet
 from django.utils.functional import cached_property
 
-from dialogs.models import Course, Message
+from dialogs.models import Course, Message, MessageMark
 from dialogs.models.message import INSERTED, MessageOrigin, Role
+from dominds.prepared import prepared
 from health.compaction.laws.floor import is_handover
 from health.compaction.reading.markers import harmless
 from health.compaction.terms.units import WRITTEN, Unit
@@ -290,3 +293,38 @@ def _chain(run_id: int | None, runs: Runs) -> Iterator[int]:
     while run_id is not None and run_id in runs:
         yield run_id
         run_id = runs[run_id].parent_run_id
+
+
+def marks_of(messages: Sequence[Message]) -> dict[int, MessageMark]:
+    """The marks of a course by their message. Few messages are marked, so all marks are read at once."""
+    ids = {message.id for message in messages}
+    found = (mark for course in {message.course_id for message in messages} for mark in _of_course(course))
+    return {mark.message_id: mark for mark in found if mark.message_id in ids}
+
+
+@prepared(BigIntegerField())
+def _of_course(course_id: Any) -> QuerySet[MessageMark]:
+    return MessageMark.objects.filter(message__course=course_id)
+
+
+def kept_since(run: CompactionRun, branch: Sequence[int]) -> tuple[Ids, ...]:
+    """What was marked to stay since this run began, of a branch given by its ids: each with its round of calls and
+    results."""
+    marked = marked_since(run)
+    if not marked:
+        return ()
+    results = Message.objects.filter(course=run.course_id, role=Role.TOOL).values_list("pk", flat=True)
+    return rounds_of(marked, branch, set(results))
+
+
+def marked_since(run: CompactionRun) -> list[int]:
+    """The messages of its course that were marked to stay since this run began: it may not have known of it. What was
+    marked before it knew, and has decided upon."""
+    return [pk for (pk,) in _marked_since(run.course_id, run.queued_at)]
+
+
+@prepared(BigIntegerField(), DateTimeField())
+def _marked_since(course_id: Any, moment: Any) -> QuerySet[MessageMark, Any]:
+    kept = Q(pinned=True) | Q(priority=MessageMark.Priority.P1)
+    marks = MessageMark.objects.filter(kept, message__course=course_id, marked_at__gt=moment)
+    return marks.order_by().values_list("message_id")

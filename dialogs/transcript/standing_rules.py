@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from health.compaction.reading.ledger_book import normal
+from health.compaction.reading.ledger_page import normal
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,6 @@
-"""What most views need: the dialog if it is yours, the way back to where you were, and a door for staff only."""
+"""What most views need: the dialog if it is yours, the way back to where you were, a door for staff only; and who says
+a message, in the reader's words.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
-from dialogs.models import Dialog
+from dialogs.models import Agent, Dialog, Message
+from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.reads.dialogs import owned_dialog
 
 View = Callable[..., HttpResponse]
@@ -106,3 +109,23 @@ def number_or_zero(text: str) -> int:
 def trash_days() -> int:
     """How long the trash keeps a dialog, as people read it."""
     return max(1, round(settings.DOMINDS_TRASH_DAYS))
+
+
+def speaker(message: Message, agent: Agent) -> str:
+    """What a client brings along is said neither by the reader nor by the agent: it has users and names of its own."""
+    if message.role == Role.TOOL:
+        return _("Result of a tool")
+    if message.origin == MessageOrigin.CLIENT:
+        return _client_speaker(message)
+    if message.role == Role.ASSISTANT:
+        return agent.name
+    return _("You") if message.origin == MessageOrigin.TYPED else _("Automatic message")
+
+
+def _client_speaker(message: Message) -> str:
+    if message.role == Role.SYSTEM:
+        return _("System message")
+    if message.role == Role.ASSISTANT:
+        return _("Assistant")
+    name = message.parts.get("wire", {}).get("name", "")
+    return _("User %(name)s") % {"name": name} if name else _("User")

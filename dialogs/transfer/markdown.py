@@ -17,8 +17,8 @@ from dialogs.compaction.reads.compaction_rows import HEAVY, CompactionRow
 from dialogs.models import ClientConversation, Course, Dialog, Message, Question, RemediationPrompt, ToolCall
 from dialogs.transcript.attachments import Attachment, attachments_of
 from dialogs.transcript.reads.path import messages_by_id, read_tree
-from dialogs.transcript.speakers import speaker
 from dialogs.transcript.standing_rules import holding, load
+from dialogs.transcript.views import speaker
 from health.models import CompactionRun
 
 

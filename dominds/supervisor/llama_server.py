@@ -1,7 +1,7 @@
 """The demo's LLM: llama.cpp's own server on loopback, with the small model that a package carries.
 
 A process of its own (`python -m dominds.supervisor.llama_server`), because a crash in native code
-takes its process along. Knows nothing of Django; `demo.py` says when it runs and with what.
+takes its process along. Knows nothing of Django; `run.py` says when it runs and with what.
 """
 
 from __future__ import annotations

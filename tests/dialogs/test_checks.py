@@ -15,7 +15,7 @@ from django.core.checks import run_checks
 from dialogs import checks
 from dialogs.llms.writes.catalogue import load_catalogue
 from dialogs.models import LLM
-from dominds.doctor import limits
+from dominds.management.commands.doctor import limits
 
 SQLITE = {"default": {"ENGINE": "django.db.backends.sqlite3"}}
 POSTGRES = {"default": {"ENGINE": "django.db.backends.postgresql"}}

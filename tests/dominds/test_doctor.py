@@ -11,8 +11,8 @@ import pytest
 from django.core.management import call_command
 
 from dialogs.models import LLM, Provider
-from dominds import doctor
-from dominds.doctor import Finding, State
+from dominds.management.commands import doctor
+from dominds.management.commands.doctor import Finding, State
 from dominds.supervisor import lock, probes
 from tests.stack import manage, settings_of
 from tests.standins.ollama import OllamaStandin

@@ -15,6 +15,8 @@ from typing import Any
 import httpx
 import pytest
 import redis
+from redis.backoff import ConstantBackoff
+from redis.retry import Retry
 
 from tests.stack import Stack, running_stack
 
@@ -136,7 +138,9 @@ def test_a_killed_redis_keeps_no_worker_from_other_turns(chat: Chat) -> None:
 def test_a_redis_that_refuses_to_write_for_a_while_ends_no_worker(chat: Chat) -> None:
     """As it does while its disk is full."""
     workers = chat.stack.pid("turns"), chat.stack.pid("compaction")
-    server = redis.Redis.from_url((chat.stack.data_dir / "redis_url").read_text().strip())
+    address = (chat.stack.data_dir / "redis_url").read_text().strip()
+    started_again = Retry(ConstantBackoff(0.5), 60)  # another test killed it
+    server = redis.Redis.from_url(address, retry=started_again, retry_on_error=[redis.ConnectionError])
 
     server.config_set("min-replicas-to-write", 1)
     time.sleep(5)

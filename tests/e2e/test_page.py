@@ -151,6 +151,7 @@ def test_the_composer_breaks_lines_keeps_its_draft_and_sends_one_message_though_
     assert faults == []
     send_again_what_was_lost(chat)
     type_on_while_it_is_sent(chat)
+    hear_that_the_page_is_too_old(chat)
     # To the browser's console a lost answer is an error.
     faults.clear()
 
@@ -189,6 +190,18 @@ def send_again_what_was_lost(page: Page) -> None:
     expect(page.locator(".message-row.user")).to_have_count(1)
     send(page, "Are you there?")
     expect(page.locator(".message-row.user")).to_have_count(2)
+
+
+def hear_that_the_page_is_too_old(page: Page) -> None:
+    """Signed in again in another tab: to try again helps only after a reload, and what was typed is there then."""
+    page.context.clear_cookies(name="csrftoken")
+    composer(page).fill("From an old page")
+    composer(page).press("Enter")
+    expect(page.locator("#composer-error")).to_have_text("This page is too old. Reload it and try again.")
+
+    page.reload()
+    expect(composer(page)).to_have_value("From an old page")
+    send(page, "From an old page")
 
 
 def type_on_while_it_is_sent(page: Page) -> None:

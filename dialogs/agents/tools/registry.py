@@ -5,8 +5,16 @@ from __future__ import annotations
 from dialogs.agents.reads import reminders_of, share_passed
 from dialogs.agents.tools.base import Tool
 from dialogs.agents.tools.mcp import mcp_tools
-from dialogs.agents.tools.memory import ASK, CLEAR, REMINDERS, goal_done, read_course, read_reminder
-from dialogs.agents.tools.recall import offers_recall, recall
+from dialogs.agents.tools.memory import (
+    ASK,
+    CLEAR,
+    REMINDERS,
+    goal_done,
+    offers_recall,
+    read_course,
+    read_reminder,
+    recall,
+)
 from dialogs.agents.tools.workspace import workspace_tools
 from dialogs.models import Dialog
 from dialogs.transcript.reads.autonomous import active_run

@@ -25,8 +25,7 @@ from dialogs.models import (
     ToolCall,
     ViewChange,
 )
-from dialogs.transcript.model_view import Entry, dump, holding, load, with_rounds
-from dialogs.transcript.reads.marks import kept_since
+from dialogs.transcript.model_view import Entry, dump, holding, kept_since, load, with_rounds
 from dialogs.transcript.reads.path import course_branch
 from health.models import CompactionRun
 

@@ -13,7 +13,7 @@ from dialogs.api.requests import ClientMessage
 from dialogs.models import Course, Dialog, Message, MessageMark, PrefixNode, SearchText, ToolCall
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.attachments import large_texts, without_blobs
-from dialogs.transcript.reads.marks import marks_of
+from dialogs.transcript.model_view import marks_of
 from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.search import index_words
 from dialogs.turns.writes.generations import keep_blobs

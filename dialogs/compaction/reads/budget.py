@@ -1,5 +1,5 @@
-"""The budget of the next request: what its tokens would be spent on, where its limit comes from, and what happens next
-as the context fills.
+"""The budget of the next request: what its tokens would be spent on, where its limit comes from, what happens next as
+the context fills, and what Dominds' own tools cost in each request.
 
 Everything here is estimated, but for the limit itself. It stands beside the health bar and never mixes with it.
 """
@@ -13,8 +13,9 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from dialogs.context.estimate import estimate, next_context, offered_tools
-from dialogs.context.reads.prefix import OwnToolsNow, own_tools_of, stable_prefix
+from dialogs.agents.tools.registry import own_tools
+from dialogs.context.estimate import estimate, next_context, offered_tools, overhead
+from dialogs.context.reads.sent import stable_prefix
 from dialogs.llms.counter import calibration_of, counter_of
 from dialogs.llms.guard import Guard, guard_of
 from dialogs.llms.reads import configured
@@ -22,7 +23,8 @@ from dialogs.llms.windows import LearnedWindow, learned_window, lowered
 from dialogs.llms.words import kept_in_dialog, rounded, who_switched_off
 from dialogs.models import Dialog, Generation
 from dialogs.models.agent import WhenFull
-from dialogs.transcript.reads.tool_calls import offers_notes
+from dialogs.models.dialog import OwnTools
+from dialogs.transcript.reads.tool_calls import offers_notes, offers_tools
 from dialogs.turns.reads.remediation import Spared, is_reminded_first, spared
 from health.compaction.terms.reasons import Reason
 from health.limits import Term, output_reserve
@@ -78,6 +80,24 @@ class Accounted:
     def remainder(self) -> int:
         """The tokens that belong to no category; below zero, those that the categories count too much."""
         return self.reported - self.estimated
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnToolsNow:
+    """`tokens` are what a request is shorter by without them, `share` is that of the room, where one is known."""
+
+    names: tuple[str, ...]
+    tokens: int
+    share: float | None
+    choice: str
+    # Not all of our tools are offered, to spare a small room.
+    is_spared: bool
+    # The LLM takes no tools, so there is nothing to choose.
+    has_none: bool
+
+    @property
+    def percent(self) -> float | None:
+        return None if self.share is None else 100 * self.share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,3 +252,24 @@ def _asked_at(dialog: Dialog, guard: Guard | None) -> int | None:
     if guard and not guard.off and not limits.optimal_configured and dialog.agent.when_full == WhenFull.COMPACT:
         optimal = max(optimal, window // 2)
     return min(optimal, limits.critical_max_tokens)
+
+
+def own_tools_of(dialog: Dialog) -> OwnToolsNow:
+    """`dialog` as `dialog_to_drive` reads it."""
+    ours, guard = own_tools(dialog), guard_of(dialog)
+    tokens = _cost(dialog, {tool.name for tool in ours})
+    is_automatic = dialog.own_tools == OwnTools.AUTOMATIC and not dialog.is_client_driven
+    return OwnToolsNow(
+        names=tuple(tool.name for tool in ours),
+        tokens=tokens,
+        share=tokens / guard.room if guard and guard.room > 0 else None,
+        choice=dialog.own_tools,
+        is_spared=is_automatic and not offers_notes(dialog),
+        has_none=not offers_tools(dialog.llm),
+    )
+
+
+def _cost(dialog: Dialog, names: set[str]) -> int:
+    counter, offered = counter_of(dialog.llm), offered_tools(dialog)
+    others = [tool for tool in offered if tool["function"]["name"] not in names]
+    return overhead(dialog.llm, offered, counter) - overhead(dialog.llm, others, counter)

@@ -22,7 +22,7 @@ from dialogs.turns.reads.turns import dialog_to_drive
 from health.adapters import embeddings
 from health.compaction.chain import compact
 from health.compaction.reading.ledger import Entry, EntryKind, Presence, extract, presence_of
-from health.compaction.reading.ledger_book import normal
+from health.compaction.reading.ledger_page import normal
 from health.compaction.runner import run
 from health.compaction.terms.outcome import Status
 from health.compaction.terms.ports import Answer, Embed, Need

@@ -18,9 +18,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from dialogs.compaction.reads.context_settings import pruning_agents
-from dialogs.compaction.settings.checking import MOST_ROWS, faults_of, too_many, worded
+from dialogs.compaction.settings.checking import MOST_ROWS, faults_of, faults_of_agents, read_agents, too_many, worded
 from dialogs.compaction.settings.fields import CHAIN, FIELDS, LLMS, PARTS, RETRY_DEFAULT, TOOLS, Texts, rows_of
-from dialogs.compaction.settings.importing import faults_of_agents, read_agents
 from dialogs.compaction.settings.inputs import (
     AgentField,
     Input,

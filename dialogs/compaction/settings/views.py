@@ -1,15 +1,19 @@
 """The settings page for staff, answered: how contexts are limited and compacted, for everybody. Its form is shown and
-saved, tried on what happened lately, brought from a file and taken out as one, and so is the log of rewards."""
+saved, tried on what happened lately, brought from a file and taken out as one, and so is the log of rewards. What
+settings that are not saved yet would have done to stored dialogs is read and estimated; that writes nothing."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from time import monotonic
 from types import MappingProxyType
 from typing import Any
 
 import yaml
 from django.contrib import messages
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
@@ -29,19 +33,22 @@ from dialogs.compaction.reads.context_settings import (
     exported,
     when_full,
 )
-from dialogs.compaction.settings.checking import odd_limits, pruning_problem
+from dialogs.compaction.settings.checking import odd_limits, pruning_problem, read_yaml
 from dialogs.compaction.settings.fields import CHAIN, Texts, after, texts_of, typed
 from dialogs.compaction.settings.form import SettingsForm
-from dialogs.compaction.settings.importing import read_yaml
 from dialogs.compaction.settings.inputs import Input
-from dialogs.compaction.settings.what_if import what_if
 from dialogs.compaction.writes.context_settings import (
     SettingsOutdated,
     changes,
-    own_changes,
+    changes_of_agents,
     save_settings,
-    when_full_changes,
 )
+from dialogs.context.estimate import growth_of
+from dialogs.llms.guard import Guard, guard_of
+from dialogs.llms.guard import config_of as config_of_dialog
+from dialogs.llms.words import traced
+from dialogs.models import Dialog
+from dialogs.transcript.reads.dialogs import list_dialogs
 from dialogs.transcript.views import (
     person_of,
     staff_only,
@@ -50,6 +57,7 @@ from health import rewards
 from health.compaction.config import TRIM, ContextConfig
 from health.compaction.strategies import REGISTRY
 from health.compaction.terms.configuration import AGENTS, WHEN_FULL
+from health.compaction.terms.pressure import tokens
 from health.configured import config_of, context_config
 from health.configured import context_settings as stored_settings
 from health.services import record_reward_export
@@ -147,6 +155,8 @@ def _page(
 
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
+# Dialogs for which a person sees what settings would have done; for all together, so long.
+MOST_DIALOGS, MOST_SECONDS = 20, 4.0
 
 
 def page_texts(config: ContextConfig, own: Mapping[str, str] = NOTHING, first: Mapping[str, str] = NOTHING) -> Texts:
@@ -192,8 +202,50 @@ def unsaved(form: SettingsForm) -> Iterator[tuple[str, str, str]]:
     row = stored_settings()
     if form.is_valid() and form.config:
         yield from changes(config_of(row.values), form.config)
-    yield from own_changes(form.cleaned_data.get("agents", {}))
-    yield from when_full_changes(form.chosen_when_full)
+    yield from changes_of_agents("own_settings", form.cleaned_data.get("agents", {}))
+    yield from changes_of_agents("when_full", form.chosen_when_full)
     now, then = row.pruning_agent, form.cleaned_data.get(PRUNING_AGENT)
     if now != then:
         yield PRUNING_AGENT, now.slug if now else "", then.slug if then else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhatIf:
+    """One dialog under these settings. Every number is estimated; without a guard there are none.
+
+    `begins_at` is the message with which the current course first exceeded `begins_above`, None where it never did.
+    """
+
+    dialog: Dialog
+    guard: Guard | None = None
+    begins_above: int = 0
+    estimated: int = 0
+    begins_at: int | None = None
+    messages: int = 0
+
+    @property
+    def trace(self) -> str:
+        return traced(self.guard.trace) if self.guard else ""
+
+
+def what_if(config: ContextConfig, *, owner: User) -> Iterator[WhatIf]:
+    """This person's newest dialogs, nobody else's, as far as the time suffices."""
+    until = monotonic() + MOST_SECONDS
+    for dialog in list_dialogs(user=owner).select_related("current_leaf")[:MOST_DIALOGS]:
+        if monotonic() > until:
+            return
+        guard = guard_of(dialog, config_of_dialog(dialog, config))
+        yield _under(guard, dialog) if guard else WhatIf(dialog=dialog)
+
+
+def _under(guard: Guard, dialog: Dialog) -> WhatIf:
+    growth = growth_of(dialog, reserve=guard.reserve)
+    above = tokens(guard.config.warning_threshold, guard.limit)
+    return WhatIf(
+        dialog=dialog,
+        guard=guard,
+        begins_above=above,
+        estimated=growth.totals[-1],
+        begins_at=growth.begins_at(above),
+        messages=len(growth.sizes),
+    )

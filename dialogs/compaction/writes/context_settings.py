@@ -52,7 +52,7 @@ def save_settings(
     agents = (lost_pruning_agent(row) or _name(row.pruning_agent), _name(pruning_agent))
     if agents[0] != agents[1]:
         changed.append((PRUNING_AGENT, *agents))
-    changed += [*own_changes(own), *when_full_changes(when_full)]
+    changed += [*changes_of_agents("own_settings", own), *changes_of_agents("when_full", when_full)]
     written = ContextSettings.objects.filter(pk=ONLY, version=version).update(
         values=configuration.dump(config), pruning_agent=pruning_agent, version=version + (1 if changed else 0)
     )
@@ -92,17 +92,11 @@ def changes(before: ContextConfig, after: ContextConfig) -> Iterator[tuple[str, 
             yield key, old.get(key, ""), new.get(key, "")
 
 
-def own_changes(own: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """(key, old value, new value) of every agent whose own settings differ."""
-    for slug, before in Agent.objects.filter(slug__in=own).order_by("slug").values_list("slug", "own_settings"):
-        if before != own[slug]:
-            yield f"agents.{slug}.own_settings", before, own[slug]
-
-
-def when_full_changes(when_full: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    for slug, before in Agent.objects.filter(slug__in=when_full).order_by("slug").values_list("slug", "when_full"):
-        if before != when_full[slug]:
-            yield f"agents.{slug}.when_full", before, when_full[slug]
+def changes_of_agents(name: str, values: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """(key, old value, new value) of every agent, by its short name, whose column of that name differs."""
+    for slug, before in Agent.objects.filter(slug__in=values).order_by("slug").values_list("slug", name):
+        if before != values[slug]:
+            yield f"agents.{slug}.{name}", before, values[slug]
 
 
 def flat(config: ContextConfig) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from dialogs.compaction.reads.context_settings import exported
-from dialogs.compaction.settings.importing import Problem, read_yaml
+from dialogs.compaction.settings.checking import Problem, read_yaml
 from dialogs.compaction.writes.context_settings import save_settings
 from health.configured import context_settings
 

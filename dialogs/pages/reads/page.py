@@ -19,8 +19,7 @@ from dialogs.sample.reads import tour_of
 from dialogs.transcript.reads.autonomous import rest_reason, run_status
 from dialogs.transcript.reads.dialogs import dialog_meter
 from dialogs.transcript.reads.tool_calls import offers_notes
-from dialogs.turns.reads.events import has_open_task
-from dialogs.turns.reads.loops import is_fresh_start_offered, loop_notice
+from dialogs.turns.reads.events import has_open_task, is_fresh_start_offered, loop_notice
 from dialogs.turns.reads.remediation import remediation_status
 from dialogs.turns.reads.turns import turn_status
 from dominds.prepared import prepared

@@ -18,9 +18,8 @@ from dialogs.llms.windows import lowered, most_asked
 from dialogs.models import Generation, Message, MessageMark, QueuedMessage, RemediationPrompt
 from dialogs.models.message import BY_PEOPLE, INSERTED, MessageOrigin, Role
 from dialogs.transcript.attachments import Attachment
-from dialogs.transcript.model_view import load
-from dialogs.transcript.reads.marks import kept_since
-from dialogs.turns.reads.call_rows import CallRow
+from dialogs.transcript.model_view import kept_since, load
+from dialogs.transcript.reads.tool_calls import CallRow
 from health.models import CompactionRun
 
 # Longer texts are folded, by characters and breaks of lines: what nobody typed early, what a person said late.

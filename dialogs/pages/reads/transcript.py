@@ -40,7 +40,7 @@ from dialogs.transcript.reads.courses import (
     earlier_ids,
     stretch,
 )
-from dialogs.turns.reads.call_rows import CallRow, call_rows
+from dialogs.transcript.reads.tool_calls import CallRow, call_rows
 from dominds.prepared import Many, prepared
 from health.models import CleanupTask, CompactionRun, ContextEvent
 

@@ -11,9 +11,8 @@ from itertools import chain
 from uuid import UUID
 
 from dialogs.models import Course, Dialog, Message
-from dialogs.transcript.model_view import is_in_force
+from dialogs.transcript.model_view import is_in_force, kept_since
 from dialogs.transcript.reads.courses import earlier_ids
-from dialogs.transcript.reads.marks import kept_since
 from health.models import CompactionRun
 
 # Messages of one course, oldest first: the number of each in its dialog, by id.

@@ -15,7 +15,7 @@ from dialogs.common.text import storable
 from dialogs.models import Dialog
 from dialogs.transcript.standing_rules import StandingRule, dump, having, load, without
 from dialogs.transcript.writes.dialog_row import lock, save
-from health.compaction.reading.ledger_book import normal
+from health.compaction.reading.ledger_page import normal
 
 RULE_CHARS = 2_000
 MOST_RULES = 100

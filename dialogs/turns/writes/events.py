@@ -25,7 +25,7 @@ from dialogs.models import Dialog
 from dialogs.models.dialog import PausedBy
 from dialogs.transcript.reads.autonomous import active_run
 from dialogs.transcript.writes.dialog_row import close_answer, lock, save
-from dialogs.turns.reads.loops import stretch_of
+from dialogs.turns.reads.events import stretch_of
 from dialogs.turns.state import Guarding
 from dialogs.turns.writes.lease import Claim, fenced
 from health.compaction.config import AtMilestone

@@ -196,19 +196,16 @@ def clients(dialog: Dialog) -> Dialog | None:
     return dialog if dialog.is_client_driven else None
 
 
-def flush(partial: Partial) -> None:
-    """Keep what has come so far, in case this worker dies. A conditional update, fenced by its token."""
-    _flush(partial.generation_id, partial.held.token, partial.text, partial.reasoning, partial.seq)
-
-
 def flush_each(partials: Sequence[Partial]) -> list[Exception | None]:
-    """Of each, why it could not be kept. Raises InterfaceError and OperationalError where the database is away."""
+    """Keep what has come so far, in case this worker dies. Of each, why it could not be kept. Raises InterfaceError and
+    OperationalError where the database is away."""
     return [_flushed(partial) for partial in partials]
 
 
 def _flushed(partial: Partial) -> Exception | None:
+    """A conditional update, fenced by its token."""
     try:
-        flush(partial)
+        _flush(partial.generation_id, partial.held.token, partial.text, partial.reasoning, partial.seq)
     except (InterfaceError, OperationalError):
         raise
     except Exception as error:

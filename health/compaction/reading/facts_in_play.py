@@ -14,16 +14,15 @@ from math import log2
 
 from health.compaction.reading.facts import Fact, FactKind, facts, is_binding, normal
 from health.compaction.reading.force import Force, Place
-from health.compaction.reading.ledger_book import STATED_WEIGHT
-from health.compaction.reading.ledger_book import normal as normal_text
-from health.compaction.reading.ledger_page import Entry
+from health.compaction.reading.ledger_page import STATED_WEIGHT, Entry
+from health.compaction.reading.ledger_page import normal as normal_text
 from health.compaction.reading.ledger_patterns import EntryKind
 from health.compaction.reading.markers import harmless
 from health.compaction.reading.text import of_text, passages
 from health.compaction.terms.units import INSTRUCTING, WRITTEN, Kind, Role, Unit
 
 MOST_FACTS = 80
-# What the user states in words alone, with a value, and what changed another: more than what is only seen, 5 at most.
+# What the user states in words alone, and what changed another.
 WORDS_WEIGHT, CHANGED_WEIGHT = 5.5, 7.0
 # Of a longer message, in characters, a sentence is told only for what it names or changed: the rest of it is a tale.
 MOST_SHORT = 300
@@ -85,7 +84,7 @@ def _stated(unit: Unit, text: str, force: Force, at: Place) -> Entry:
 def in_play(units: Sequence[Unit], *, known: Iterable[str], gone: Iterable[str]) -> list[tuple[int, Entry]]:
     """At most MOST_FACTS entries with their places, in order. What `known` texts hold is not said again.
 
-    `gone` are sentences that are no longer in force, as `ledger_book.normal` writes them: none is taken from them.
+    `gone` are sentences that are no longer in force, as `ledger_page.normal` writes them: none is taken from them.
     """
     told = {key for text in known for key in _keys(text)}
     stale = frozenset(gone)

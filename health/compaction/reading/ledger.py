@@ -19,19 +19,18 @@ A sentence is carried whole or not at all. Of a fact's sentence at least the fac
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from enum import StrEnum
 
 from health.compaction.reading.facts import FactKind, facts
 from health.compaction.reading.facts_in_play import in_play, stated_in
 from health.compaction.reading.force import Force, in_force, nothing, read_or
-from health.compaction.reading.ledger_book import Book, normal
-from health.compaction.reading.ledger_page import LEDGER_HEADER, Entry, is_ledger, is_seen, line, page, read
-from health.compaction.reading.ledger_patterns import EntryKind, is_errand
+from health.compaction.reading.ledger_page import LEDGER_HEADER, Entry, is_ledger, is_seen, line, normal, page, read
+from health.compaction.reading.ledger_patterns import EntryKind, is_errand, is_question, kind_of_sentence
 from health.compaction.reading.quoting import own_sentences, sentences
-from health.compaction.reading.subjects import content_words
-from health.compaction.reading.text import passages
+from health.compaction.reading.text import STOPWORDS, of_text, passages, words
+from health.compaction.reading.value_patterns import stem
 from health.compaction.terms.outcome import Later
 from health.compaction.terms.ports import Kit
 from health.compaction.terms.units import INSTRUCTING, WRITTEN, Kind, Role, Unit, synthetic_id
@@ -103,21 +102,59 @@ def _carried_on(units: Sequence[Unit], taken_back: frozenset[str], unread: str) 
     return Ledger(units, held, taken_back, nothing(unread))
 
 
+class _Book:
+    """Hears sentences in order. `gone` are the texts that are no longer in force."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, tuple[int, Entry]] = {}
+        self.gone: set[str] = set()
+
+    def keep(self, entry: Entry, *, place: int) -> None:
+        """In force from here on. Said twice, an entry has its earliest source and its newest place."""
+        key = normal(entry.text)
+        _, earlier = self._held.pop(key, (place, entry))
+        self._held[key] = place, replace(entry, source_id=earlier.source_id)
+        self.gone.discard(key)
+
+    def take_back(self, keys: Iterable[str]) -> None:
+        """No longer in force, whatever was said."""
+        for key in keys:
+            self._held.pop(key, None)
+            self.gone.add(key)
+
+    def forget(self, texts: Iterable[str], *, place: int) -> None:
+        """What later sentences took the force of, unless it was said again since."""
+        self.take_back(key for key in map(normal, texts) if key not in self._held or self._held[key][0] <= place)
+
+    def entries(self) -> Iterator[tuple[int, Entry]]:
+        """What is in force, with the place in the history where it was said last, oldest first."""
+        return iter(self._held.values())
+
+
+@of_text
+def _kind(sentence: str) -> EntryKind | None:
+    return None if is_question(sentence) else kind_of_sentence(sentence)
+
+
+def _of_unit(unit: Unit) -> Sequence[Entry]:
+    """What a unit lays down, or carries on as an earlier ledger."""
+    if is_ledger(unit):
+        return read(unit.content)
+    if not _may_lay_down(unit):
+        return ()
+    told = sentences(unit.content) if unit.role in INSTRUCTING else own_sentences(unit.content)
+    role = Role.USER if unit.spoken else unit.role
+    return [Entry(kind=kind, text=text, source_id=unit.id, role=role) for text in told if (kind := _kind(text))]
+
+
 def _extracted(units: Sequence[Unit], taken_back: Iterable[str]) -> Ledger:
-    book, force = Book(), in_force(tuple(units))
+    book, force = _Book(), in_force(tuple(units))
     for place, unit in enumerate(units):
-        if is_ledger(unit):
-            for entry in read(unit.content):
-                book.recall(entry, place=place)
-        elif _may_lay_down(unit):
-            told = sentences(unit.content) if unit.role in INSTRUCTING else own_sentences(unit.content)
-            for sentence in told:
-                role = Role.USER if unit.spoken else unit.role
-                book.hear(sentence, source_id=unit.id, role=role, place=place)
+        for entry in _of_unit(unit):
+            book.keep(entry, place=place)
     for place, unit in enumerate(units):
-        places = force.gone.get(unit.id)
-        if places:
-            book.forget((unit.content[start:end] for start, end in places), place=place)
+        places = force.gone.get(unit.id, ())
+        book.forget((unit.content[start:end] for start, end in places), place=place)
     book.take_back(taken_back)
     return Ledger(units, book.entries(), book.gone, force)
 
@@ -246,7 +283,8 @@ def _turn(entry: Entry, *, is_of_many: bool) -> int:
 
 
 def _plain_words(text: str) -> frozenset[str]:
-    return frozenset(word for word in content_words(text) if word.isalpha())
+    """Without small words, plurals as singulars: "the budgets" and "budget" are the same."""
+    return frozenset(word for word in map(stem, {*words(text.replace("’", "'"))} - STOPWORDS) if word.isalpha())
 
 
 def _ranked(missing: Sequence[Entry]) -> list[int]:

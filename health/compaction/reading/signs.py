@@ -12,6 +12,7 @@ from health.compaction.reading.ledger_patterns import is_binding
 from health.compaction.reading.text import remembered
 from health.compaction.reading.value_patterns import (
     ADDS,
+    ASKS,
     CHANGES,
     CLOSES_CHANGE,
     CONTRAST,
@@ -22,6 +23,7 @@ from health.compaction.reading.value_patterns import (
     OPENS_CHANGE,
     PAST,
     PERMITS,
+    REQUEST,
     SENTENCES,
     SOMETIMES,
     Phrases,
@@ -104,3 +106,9 @@ class Signs:
 @remembered(SENTENCES)
 def signs_of(text: str) -> Signs:
     return Signs(text)
+
+
+def is_question(text: str, *, heard: bool = True) -> bool:
+    """Something that is asked; a request in the form of a question is none where it was taken note of."""
+    asks = text.rstrip("\"'”’) ").endswith(("?", "？")) or ASKS.search(text.lower()) is not None
+    return asks and not (heard and REQUEST.match(text))

@@ -27,6 +27,7 @@ from health.compaction.reading.value_patterns import (
     ZH_DIGITS,
     ZH_GENERIC,
     Sort,
+    deeds_of,
     stem,
     units_of,
 )
@@ -55,7 +56,7 @@ NOBODY = frozenset("i we you he she it they this that there what who how".split(
 NOT_WHICH = frozenset(
     """
     new old current latest final previous former original updated revised actual real correct right total whole same
-    now a an of for to in on at with and by then so
+    now a an of for to in on at with and by then so actually please let's
     """.split()  # noqa: SIM905 (a list of words reads best as text)
 )
 MOST_SUBJECT = 9  # tokens
@@ -142,7 +143,7 @@ def tell_of_two(new: Statement, old: Statement) -> bool:
     mine, theirs = WHEREABOUTS.match(new.text), WHEREABOUTS.match(old.text)
     if (mine or theirs) and not (mine and theirs and mine[1] == theirs[1]):
         return True
-    if of_two_speakers(new, old) or _are_framed_otherwise(new.text, old.text):
+    if of_two_speakers(new, old) or _are_framed_otherwise(new.text, old.text) or _is_done_otherwise(new, old):
         return True
     if not (new.text.isascii() and signs_of(new.text).changes) and _are_of_two_people(new.text, old.text):
         return True
@@ -157,6 +158,12 @@ def tell_of_two(new: Statement, old: Statement) -> bool:
         or _are_opposite(new, old)
         or _forbid_otherwise(new, old)
     )
+
+
+def _is_done_otherwise(new: Statement, old: Statement) -> bool:
+    """ "The porch is painted on Wednesday" and "the porch is tiled on Friday", 阳台周三刷漆 and 阳台周五换灯."""
+    mine = deeds_of(new.text)
+    return bool(mine and (theirs := deeds_of(old.text))) and mine.isdisjoint(theirs)
 
 
 def of_two_speakers(new: Statement, old: Statement) -> bool:

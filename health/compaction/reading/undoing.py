@@ -28,14 +28,14 @@ from health.compaction.reading.value_words import CJK_BEGINS
 # A deed that is not to be done, or that something is not so.
 NOT_DONE = re.compile(
     r"\b(?:(?:is|are|am|was|['’]m|['’]re|['’]s) not|(?:is|are|was)n['’]t)\b"
-    r"|\b(?:do not|let's not|need not|(?:do|does|need)n['’]t) (?:\w+ly |ever )?(?P<deed>\w{1,20})"
+    r"|\b(?:do not|never|let's not|need not|(?:do|does|need)n['’]t) (?:\w+ly |ever )?(?P<deed>\w{1,20})"
     r"|别(?!忘)|不用|不要|不想|不打算"
 )
 # These are done with anything: "I don't need the rug".
 ANY_DEED = frozenset("need want bother do have".split())  # noqa: SIM905
 PERMITTED = frozenset("fine okay ok allowed welcome may can again now anymore please turn".split())  # noqa: SIM905
 # Words that say nothing of a thing.
-SMALL = STOPWORDS | ANY_DEED | PERMITTED | ZH_COMMON | frozenset("别现后今行以")
+SMALL = STOPWORDS | ANY_DEED | PERMITTED | ZH_COMMON | frozenset(("never", *"别现后今行以"))
 
 # Between the things of a list; a thing has so few characters. What a list is of stands before its first thing.
 LISTED = re.compile(r",? (?:and|or|plus) |[,;、；] ?|[和与及]")
@@ -69,7 +69,7 @@ def undoes(new: Statement, old: Statement) -> bool:
     sign, before = signs_of(new.text), signs_of(old.text)
     if not new.content or (new.has_value and not new.words <= old.words):
         return False
-    if before.forbids and not sign.forbids:
+    if before.forbids and (not sign.forbids or "never" in new.tokens):
         return sign.permits and _says_no_more(new, old)
     denied = None if sign.denies else _not_done(new.text)
     deed = denied and denied["deed"]

@@ -343,7 +343,9 @@ TELLS = re.compile(
 )
 CLAUSE = re.compile(r"[,;:，；：、—sb](?:(?<=[,;:，；：、—])|(?<=\bs)o\b|(?<=\bb)(?:ecause|ut)\b)")
 # What is told of a thing behind a colon: "the cellar: 520 euros". Who speaks is no such thing.
-HEADING = re.compile(r"\b((?:the|my|our|your|his|her|their) [a-z]{1,20}+(?: [a-z]{1,20}+)?): ")
+HEADING = re.compile(
+    r"\b((?:the|my|our|your|his|her|their) [a-z]{1,20}+(?: [a-z]{1,20}+)?|^(?i:budget|price|deadline|port|address)): "
+)
 
 
 def may_hold_values(low: str) -> bool:

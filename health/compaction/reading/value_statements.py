@@ -12,12 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from health.compaction.reading.quoting import TELLING, label_of, own_sentences, speakers, speaking_in, spoken_from
-from health.compaction.reading.signs import signs_of
+from health.compaction.reading.signs import is_question, signs_of
 from health.compaction.reading.text import STOPWORDS, Passage, of_text, passages, remembered
 from health.compaction.reading.value_patterns import (
     AFTER_SUBJECT,
     ASIDE,
-    ASKS,
     ATTRIBUTES,
     BREAKS,
     CHOSEN,
@@ -34,7 +33,6 @@ from health.compaction.reading.value_patterns import (
     NO_NAME,
     ONES,
     QUOTED,
-    REQUEST,
     SORTS,
     STARTS,
     TALKING,
@@ -50,7 +48,9 @@ from health.compaction.reading.value_patterns import (
     stem,
 )
 from health.compaction.reading.value_words import (
+    CHOICE,
     CJK_BEGINS,
+    choice_of,
     content_of,
     forms_in,
     frame_of,
@@ -219,12 +219,6 @@ def _is_plain(passage: Passage) -> bool:
     return not (passage.code or len(text) > MOST_STATED or text.startswith(COMMANDS) or CODE.search(text))
 
 
-def is_question(text: str, *, heard: bool = True) -> bool:
-    """Something that is asked; a request in the form of a question is none where it was taken note of."""
-    asks = text.rstrip("\"'”’) ").endswith(("?", "？")) or ASKS.search(text.lower()) is not None
-    return asks and not (heard and REQUEST.match(text))
-
-
 def reply_to(said: Sequence[Said], at: int) -> str:
     """What the assistant says right behind a message."""
     return said[at + 1].text if at + 1 < len(said) and said[at + 1].role is Role.ASSISTANT else ""
@@ -291,8 +285,10 @@ def _told(text: str, names: frozenset[str]) -> Told:
     named_in = values.get(Sort.NAME, frozenset())
     stating = _clauses_with(named_in | {"§"}, rest) if named_in or "§" in tokens else []
     stated = frozenset(_topics([word for clause in stating for word in (*clause, ",")], names))
-    named = frozenset(name for clause in stating for name in _attributes(clause) if not _topics(clause, names))
-    if stated | named <= named_in:
+    named = frozenset(name for clause in stating for name in _attributes(clause) if not _topics(clause, frozenset()))
+    if choice := choice_of(text):
+        named |= {choice.row}
+    elif stated | named <= named_in:
         named |= _things([word for clause in stating for word in clause] or tokens)
     bare = _is_bare(text, tokens, content - named_in, stated, named if values.keys() <= CHOSEN else named | named_in)
     if values.keys() - {Sort.NAME} and max(named_in, default="") > CJK_BEGINS:
@@ -356,6 +352,9 @@ def _values(text: str, names: frozenset[str]) -> tuple[Mapping[Sort, frozenset[s
     """The values of a sentence by their sorts, and the sentence with a mark in the place of all but names."""
     found: dict[Sort, frozenset[str]] = {}
     rest = text
+    if choice := choice_of(text):
+        found[Sort.CHOICE] = frozenset((choice.word,))
+        rest = CHOICE.sub(" § ", text)
     sorts = ENGLISH_SORTS if text.isascii() else SORTS
     for sort in VALUES if may_hold_values(text.lower()) else ():
         if hits := sorts[sort].findall(rest):

@@ -39,11 +39,10 @@ from health.compaction.reading.value_patterns import (
     PAID,
     PAIRS,
     Sort,
-    deeds_of,
     units_of,
 )
 from health.compaction.reading.value_statements import Said, Statement, statements, subjects
-from health.compaction.reading.value_words import CJK_BEGINS, content_of
+from health.compaction.reading.value_words import CJK_BEGINS, choice_of, content_of
 from health.compaction.reading.word_places import heads_of, marks_on, words_before
 
 # Of the newest statements with a word, so many are looked up, and so many that share most are compared: time stays
@@ -308,9 +307,18 @@ def _common(new: Statement, old: Statement) -> Sort | None:
         return None  # one file is mended, then another
     if both in NAMED and _forbid_each(new, old):
         return None
+    if both is Sort.CHOICE and _chooses_besides(new, old):
+        return None
     if both is Sort.AMOUNT and (units := units_of(new.text)) and (others := units_of(old.text)) and not units & others:
         return None
     return both
+
+
+def _chooses_besides(new: Statement, old: Statement) -> bool:
+    """ "Never use npm" chooses nothing, "use spaces for the tests" nothing for all else."""
+    if any(choice and choice.refused for choice in (choice_of(new.text), choice_of(old.text))):
+        return True
+    return not (signs_of(new.text).changes or new.topics <= old.topics)
 
 
 def _forbid_each(new: Statement, old: Statement) -> bool:
@@ -339,7 +347,7 @@ def _differs(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     if signs_of(new.text).ends and not signs_of(old.text).ends:
         if ends_another(new, old, shared):
             return False
-        return len(new.text) <= MOST_CHOSEN and (bool(old.values.keys() - {Sort.NAME}) or (new.heard and old.heard))
+        return len(new.text) <= MOST_CHOSEN and (old.has_value or signs_of(old.text).binds or (new.heard and old.heard))
     return is_other_choice(new, old, shared)
 
 
@@ -354,18 +362,10 @@ def _is_of_another(new: Statement, old: Statement, shared: frozenset[str]) -> bo
     mine, theirs = set(_qualifiers(new, shared)), set(_qualifiers(old, shared))
     if mine and (_unsaid(mine, old) - (frozenset() if theirs else PAID) or _unsaid(theirs, new)):
         return True
-    if _is_marked_otherwise(new, old, shared) or _belongs_to_others(new, old, shared) or _is_done_otherwise(new, old):
-        return True
-    if tell_of_two(new, old):
+    if _is_marked_otherwise(new, old, shared) or _belongs_to_others(new, old, shared) or tell_of_two(new, old):
         return True
     lead, known = _lead(new), old.content if signs_of(new.text).changes else frozenset[str]()
     return bool(lead and (led := _lead(old))) and lead.isdisjoint(led | known)
-
-
-def _is_done_otherwise(new: Statement, old: Statement) -> bool:
-    """ "The porch is painted on Wednesday" and "the porch is tiled on Friday", 阳台周三刷漆 and 阳台周五换灯."""
-    mine = deeds_of(new.text)
-    return bool(mine and (theirs := deeds_of(old.text))) and mine.isdisjoint(theirs)
 
 
 def _belongs_to_others(new: Statement, old: Statement, shared: frozenset[str]) -> bool:

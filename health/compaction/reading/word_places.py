@@ -35,7 +35,7 @@ ZH_WHO = re.compile(
 KIN = re.compile(
     r"(?:my|our|his|her|their) (?:\w+ )?(?P<kin>colleague|boss|neighbou?r|brother|sister|mother|mum|mom|father|dad|wife"
     r"|husband|partner|son|daughter|friend|cousin|aunt|uncle|parents|kids|children|flatmate|roommate|client|teacher)\b"
-    r"(?!['’]s)|(?P<own>i|we)(?=['’ ])"
+    r"(?!['’]s)|(?P<own>i|we)(?=['’ ])|(?P<label>[a-z]{2,24}+): (?:my|i) "
 )
 # What tells things of one sort apart: a number behind them, their order or place before them, a letter, whose they are.
 MARKED = (

@@ -249,7 +249,7 @@ def test_a_turn_that_cannot_even_be_ended_in_words_is_ended(
 ) -> None:
     play(*LOOK)
     ask(dialog)
-    broken.setattr("dialogs.driver.writes.crashes.withdraw_open_calls", lambda *_a, **_k: 1 / 0)
+    broken.setattr("dialogs.driver.writes.turns.withdraw_open_calls", lambda *_a, **_k: 1 / 0)
 
     drive_to_the_end(dialog)
 

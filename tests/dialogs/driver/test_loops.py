@@ -12,7 +12,7 @@ from dialogs.compaction.writes.manual_compaction import reset
 from dialogs.driver import run_tools
 from dialogs.models import Dialog, Generation, Message
 from dialogs.models.message import MessageOrigin
-from dialogs.turns.reads.loops import loop_notice
+from dialogs.turns.reads.events import loop_notice
 from dialogs.turns.writes.autonomous import start_run
 from dialogs.turns.writes.messages import go_on
 from health.compaction.config import AtMilestone, ContextConfig

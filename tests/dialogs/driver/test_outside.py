@@ -22,7 +22,7 @@ from dialogs.driver.run import drive
 from dialogs.driver.run_tools import NOT_KNOWN, with_retries
 from dialogs.driver.writes import rounds
 from dialogs.models import Agent, Dialog, McpServer, Message, Question, ToolCall
-from dialogs.turns.reads.call_rows import call_rows
+from dialogs.transcript.reads.tool_calls import call_rows
 from dialogs.turns.writes import lease
 from dialogs.turns.writes.messages import answer_question, request_stop
 from health.compaction.config import ContextConfig, RetryPolicy

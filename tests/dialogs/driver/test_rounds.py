@@ -17,8 +17,7 @@ from django.conf import settings as django_settings
 from django.utils import timezone
 
 from dialogs.agents.tools.base import DialogTool, OutsideTool, Tool, ToolError, schema, wire
-from dialogs.agents.tools.memory import ASK
-from dialogs.agents.tools.recall import recall
+from dialogs.agents.tools.memory import ASK, recall
 from dialogs.agents.tools.registry import IN_LARGE_ROOMS, own_tools
 from dialogs.context.carry_over import OPENING
 from dialogs.driver import run_tools

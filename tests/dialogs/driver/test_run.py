@@ -230,7 +230,7 @@ def test_a_fault_of_ours_ends_the_turn_and_is_logged(
     dialog: Dialog, play: Play, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     play({"text": "Hi."})
-    monkeypatch.setattr("dialogs.driver.live.LiveAnswer.add", lambda *_args, **_kw: 1 / 0)
+    monkeypatch.setattr("dialogs.driver.streaming.LiveAnswer.add", lambda *_args, **_kw: 1 / 0)
     ask(dialog)
 
     with caplog.at_level(logging.ERROR):

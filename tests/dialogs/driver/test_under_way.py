@@ -11,15 +11,11 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 
-from dialogs.common import broadcast
-from dialogs.driver import live as live_module
 from dialogs.driver import streaming
-from dialogs.driver.live import LiveAnswer, show
-from dialogs.driver.streaming import Coming, until_stopped
+from dialogs.driver.streaming import Coming, LiveAnswer, show, until_stopped
 from dialogs.models import Agent, Dialog, Generation
 from dialogs.pages.writes import create_dialog
 from dialogs.providers.base import ReasoningDelta, TextDelta
-from dialogs.turns.writes.generations import Partial
 from dialogs.turns.writes.lease import Claim
 from dialogs.turns.writes.messages import post_message
 from tests.builders import a_generation
@@ -201,14 +197,14 @@ def test_an_answer_that_cannot_be_kept_ends_alone_even_if_it_was_stopped_just_th
 ) -> None:
     refused = generations[0]
     Dialog.objects.filter(pk=refused.dialog_id).update(stop_requested=is_stopped)
-    real = streaming.generations.flush
+    real = streaming.generations._flush
 
-    def flush(partial: Partial) -> None:
-        if partial.generation_id == refused.pk:
+    def flush(generation_id: int, *kept: Any) -> int:
+        if generation_id == refused.pk:
             raise ValueError("no database takes this")
-        real(partial)
+        return real(generation_id, *kept)
 
-    monkeypatch.setattr(streaming.generations, "flush", flush)
+    monkeypatch.setattr(streaming.generations, "_flush", flush)
 
     async def until_the_others_are_kept() -> list[bool]:
         tasks = [comes(generation) for generation in generations]
@@ -235,9 +231,9 @@ def test_an_answer_that_nobody_sees_come_is_told_seldom(
         told.append(state["text"])
         return is_seen
 
-    monkeypatch.setattr(broadcast, "stream_state", tell)
-    monkeypatch.setattr(live_module, "SHOW_EVERY_SECONDS", 0.001)
-    monkeypatch.setattr(live_module, "UNSEEN_SECONDS", 0.2)
+    monkeypatch.setattr(streaming, "stream_state", tell)
+    monkeypatch.setattr(streaming, "SHOW_EVERY_SECONDS", 0.001)
+    monkeypatch.setattr(streaming, "UNSEEN_SECONDS", 0.2)
 
     async def an_answer() -> None:
         live = LiveAnswer()

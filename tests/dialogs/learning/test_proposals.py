@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from dialogs.common.errors import DialogError
-from dialogs.compaction.settings.what_if import what_if
+from dialogs.compaction.settings.views import what_if
 from dialogs.compaction.writes.context_settings import save_settings
 from dialogs.learning.writes import InvalidProposal, ProposalOutdated, accept, dismiss, make_proposals, undo
 from dialogs.models import LLM, Agent, Dialog

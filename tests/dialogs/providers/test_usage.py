@@ -37,12 +37,6 @@ def usage(prompt: int, completion: int, total: int | None = None, cached: int | 
         # JSON of a language without whole numbers.
         (Dialect.OPENAI, {"prompt_tokens": 10.0, "completion_tokens": 2.0}, usage(10, 2)),
         (Dialect.OPENAI, {"prompt_tokens": 10, "completion_tokens": 2, "prompt_tokens_details": None}, usage(10, 2)),
-        # OpenAI's Responses.
-        (
-            Dialect.RESPONSES,
-            {"input_tokens": 50, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 30}},
-            usage(50, 5, cached=30),
-        ),
         # Anthropic: three parts make the prompt.
         (
             Dialect.ANTHROPIC,
@@ -68,20 +62,6 @@ def usage(prompt: int, completion: int, total: int | None = None, cached: int | 
         ),
         # Ollama's own API.
         (Dialect.OLLAMA, {"prompt_eval_count": 193, "eval_count": 3903}, usage(193, 3903)),
-        # Gemini: cached tokens are included, tool results and thoughts are apart.
-        (
-            Dialect.GEMINI,
-            {
-                "promptTokenCount": 1000,
-                "cachedContentTokenCount": 800,
-                "toolUsePromptTokenCount": 50,
-                "candidatesTokenCount": 10,
-                "thoughtsTokenCount": 5,
-                "totalTokenCount": 1065,
-            },
-            usage(1050, 15, cached=800),
-        ),
-        (Dialect.GEMINI, {"promptTokenCount": 7, "candidatesTokenCount": 1}, usage(7, 1)),
         # llama.cpp's timings: what was cached and what was read.
         (Dialect.LLAMACPP_TIMINGS, {"cache_n": 236, "prompt_n": 1, "predicted_n": 9}, usage(237, 9, cached=236)),
     ],
@@ -139,7 +119,6 @@ def test_what_is_missing_or_malformed_is_unavailable_and_says_why(raw: Any, why:
         ),
         # A cache hit that old Ollama builds leave out.
         (Dialect.OLLAMA, {"eval_count": 5}, "prompt_eval_count is missing"),
-        (Dialect.GEMINI, {"promptTokenCount": 5, "totalTokenCount": 5}, "candidatesTokenCount is missing"),
     ],
 )
 def test_a_sum_needs_its_parts(dialect: Dialect, raw: dict[str, Any], why: str) -> None:

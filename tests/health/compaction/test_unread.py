@@ -46,7 +46,7 @@ def compacted() -> CompactionOutcome:
     "place",
     [
         *("values.Book.hear", "values.statements", "value_statements.own_sentences", "force.without_force"),
-        *("ledger_book.subject_of", "ledger_book.kind_of_sentence", "ledger.own_sentences", "ledger.in_play"),
+        *("ledger.kind_of_sentence", "ledger.own_sentences", "ledger.in_play"),
     ],
 )
 def test_where_what_was_stated_cannot_be_read_there_is_a_result_that_says_so(
@@ -81,7 +81,7 @@ def test_an_earlier_ledger_is_carried_on_without_what_was_taken_back(monkeypatch
     ledger = carry(extract(units_of(rules)), standing=(), budget_tokens=200, kit=KIT)
     assert ledger
 
-    monkeypatch.setattr(READING + "ledger_book.subject_of", broken)
+    monkeypatch.setattr(READING + "ledger.kind_of_sentence", broken)
 
     with nothing_remembered():
         assert [entry.text for entry in extract([ledger, *units_of([OLD])]).stated] == [*rules]

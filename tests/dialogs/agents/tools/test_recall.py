@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from dialogs.agents.tools.base import ToolError
-from dialogs.agents.tools.recall import MOST_TOKENS, recall
+from dialogs.agents.tools.memory import MOST_TOKENS, recall
 from dialogs.agents.tools.registry import tools_for
 from dialogs.compaction.writes.view_changes import undo
 from dialogs.models import Course, Dialog, Message

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dialogs.models import Dialog, Message
-from dialogs.turns.reads.call_rows import CallRow, call_rows, whole_result
+from dialogs.transcript.reads.tool_calls import CallRow, call_rows, whole_result
 from dialogs.turns.writes.messages import post_message
 from dialogs.turns.writes.tool_calls import add_results
 from tests.builders import a_call, an_answer

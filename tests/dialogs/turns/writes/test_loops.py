@@ -11,8 +11,7 @@ from dialogs.api.writes.api_keys import create_key
 from dialogs.models import LLM, Dialog, Message
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.writes.dialog_row import add_message
-from dialogs.turns.reads.events import cause_of
-from dialogs.turns.reads.loops import loop_notice, stretch_of
+from dialogs.turns.reads.events import cause_of, loop_notice, stretch_of
 from dialogs.turns.writes.autonomous import start_run
 from dialogs.turns.writes.events import dismiss, is_fresh_start_due, log, look_for_loop
 from dialogs.turns.writes.lease import Claim

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from dialogs.api.writes.api_keys import create_key
 from dialogs.models import LLM, Agent, Course, Dialog
-from dialogs.turns.reads.loops import is_fresh_start_offered
+from dialogs.turns.reads.events import is_fresh_start_offered
 from dialogs.turns.state import Guarding
 from dialogs.turns.writes import lease
 from dialogs.turns.writes.events import decline, is_fresh_start_due, log, note_pressure

@@ -265,15 +265,18 @@ SUPERSEDING = [
 ]
 
 
+NOTED = by(Role.ASSISTANT, "Noted.")
+
+
 @pytest.mark.parametrize(("old", "new"), SUPERSEDING)
 def test_a_later_statement_about_the_same_thing_takes_the_earlier_ones_place(old: str, new: str) -> None:
-    assert old in kept(old)
-    assert kept(old, "Fine.", new) == [new]
+    assert old in kept(old, NOTED)
+    assert kept(old, NOTED, "Fine.", NOTED, new, NOTED) == [new]
 
 
 @pytest.mark.parametrize(("old", "new"), SUPERSEDING)
 def test_what_was_said_later_again_holds(old: str, new: str) -> None:
-    assert old in kept(new, "Fine.", old)
+    assert old in kept(new, NOTED, "Fine.", NOTED, old, NOTED)
 
 
 BOTH_STAND = [

@@ -7,8 +7,8 @@ from time import perf_counter
 import pytest
 
 from health.compaction.reading.force import Force, Outdated, in_force, without_force
+from health.compaction.reading.signs import is_question
 from health.compaction.reading.text import passages
-from health.compaction.reading.value_statements import is_question
 from health.compaction.reading.values import Said, heard
 from health.compaction.terms.units import Kind, Role, Unit
 
@@ -87,6 +87,10 @@ def marked(said: tuple[str, ...]) -> tuple[str, ...]:
         ("~Could you put the tasting on Sunday?", "The tasting is on Saturday."),
         ("~My landlord is Mr Petrov.", "My landlord is Mrs Lindqvist now."),
         ("~Let's use tabs in the Go files.", "Actually use spaces in the Go files."),
+        ("~Use tabs.", "We saw whales.", "Use spaces instead."),
+        ("~Use npm.", "We saw whales.", "Never use npm."),
+        ("~Deadline: Friday.", "We saw whales.", "Deadline: Monday."),
+        ("~Reply in French.", "We saw whales.", "From now on reply in English."),
         ("~Reply to me in bullet points.", "One short paragraph please when you reply to me."),
         ("~The API listens on port 8080.", "Change the port of the API to 9090."),
         ("~The conference is in Vienna.", "The conference moved to Graz."),
@@ -223,6 +227,11 @@ def test_corrections_and_withdrawals_stand_and_what_they_end_does_not(said: tupl
     [
         ("The dentist is at 9:15.", "The hairdresser is at 10:40."),
         ("The outward flight leaves at 7:10.", "The homeward flight leaves at 21:30."),
+        ("Use tabs.", "Use spaces for the tests."),
+        ("Never use npm.", "Use pnpm."),
+        ("Never use npm.", "Never use yarn."),
+        ("Use sqlite for the tests.", "Use postgres for production."),
+        ("Petra: My name is Ana.", "Yara: My name is Yara."),
         ("The guests are Anna, Ben and Chris.", "Ben can't make it."),
         ("The tour covers Rome, Siena and Pisa.", "Skip Pisa, and put Lucca there."),
         ("Buy eggs, flour, butter and sugar.", "We no longer need the sugar."),

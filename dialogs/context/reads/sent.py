@@ -1,12 +1,17 @@
-"""What the model was sent, message by message: of any generation, and of the view that a compaction made.
+"""What the model was sent, message by message: of any generation, and of the view that a compaction made; and how much
+of a request begins as the one before it did, which a prompt cache can reuse.
 
 Messages are never changed and views never either, once they hold: so this can be told at any later time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any
+
+from django.db.models.functions import Length
 
 from dialogs.context.border import Context, read_context
 from dialogs.context.estimate import sent_text
@@ -124,3 +129,46 @@ def _parts(found: list[tuple[str, str, bool]], llm: LLM) -> tuple[SeenPart, ...]
         SeenPart(kind=kind, text=text[:SHOWN_CHARS], chars=len(text), tokens=size, is_shortened=is_shortened)
         for (kind, text, is_shortened), size in zip(found, sizes, strict=True)
     )
+
+
+# What is sent ahead of the messages, in the order of most templates.
+AHEAD = ("tools", "instructions", "taskdoc", "reminders")
+# A part of a request as a value that is equal for equal parts, and its length.
+Part = tuple[object, int]
+
+
+def stable_prefix(course_id: int) -> float | None:
+    """How much of the newest request begins as the one before it did, from 0 to 1; None before a course's second one.
+
+    Rebuilt from two manifests and measured in characters, so it is an estimate. Reads no text of any message.
+    """
+    manifests = list(
+        Generation.objects.filter(course_id=course_id).order_by("-number").values_list("manifest", flat=True)[:2]
+    )
+    if len(manifests) < 2 or not all(manifest.get("messages") for manifest in manifests):
+        return None
+    sent = {pk for manifest in manifests for pk in manifest["messages"]}
+    lengths = dict(Message.objects.filter(pk__in=sent).values_list("pk", Length("content")))
+    newest, earlier = (list(_lengths(manifest, lengths)) for manifest in manifests)
+    common = takewhile(lambda pair: pair[0] == pair[1], zip(newest, earlier, strict=False))
+    return sum(part[1] for part, _same in common) / max(1, sum(length for _what, length in newest))
+
+
+def _lengths(manifest: Mapping[str, Any], lengths: Mapping[int, int]) -> Iterator[Part]:
+    hashes = {name: str(manifest[name]) for name in AHEAD if name in manifest}
+    long = dict(Blob.objects.filter(pk__in=hashes.values()).values_list("pk", Length("content")))
+    for name in AHEAD:
+        if name in hashes:
+            yield (name, hashes[name]), long.get(hashes[name], 0)
+    for entry in _entries(manifest):
+        length = lengths.get(entry.message_id or 0, 0) if entry.content is None else len(entry.content)
+        yield entry, length
+
+
+def _entries(manifest: Mapping[str, Any]) -> list[Entry]:
+    """The view that was sent, less the prompts that were left out, and what was said after it was made."""
+    sent = dict.fromkeys(manifest["messages"])
+    run = CompactionRun.objects.filter(pk=manifest.get("view") or 0).only("view").first()
+    view = [entry for entry in load(run.view if run else ()) if entry.message_id is None or entry.message_id in sent]
+    known = {entry.message_id for entry in view}
+    return view + [Entry(message_id=pk) for pk in sent if pk not in known]
