@@ -333,9 +333,10 @@ class ClientConversation(models.Model):
         return [Message(pk=OWN, seq=0, origin=MessageOrigin.CLIENT, **one) for one in said]
 
     def left_out(self, branch: Mapping[int, int]) -> list[int]:
-        """The ids of messages that the client sends no more, of these, whose numbers are given."""
-        first = self.sends_otherwise.get("first", ())
-        return [pk for pk, seq in branch.items() if seq <= self.sends_after and pk not in first]
+        """The ids of messages that the client sends no more as they were said, of these, whose numbers are given."""
+        first, shortened = (self.sends_otherwise.get(name, ()) for name in ("first", "shortened"))
+        less = set(shortened)
+        return [pk for pk, seq in branch.items() if pk in less or (seq <= self.sends_after and pk not in first)]
 
 
 def _in_fewer_words(message: Message) -> Message:

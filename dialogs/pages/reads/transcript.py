@@ -185,7 +185,7 @@ def _left_out(dialog: Dialog, messages: Messages, run: CompactionRun | None) -> 
         return {}
     gone = dialog.client.left_out({pk: message.seq for pk, message in messages.items()})
     shortened = dialog.client.sends_otherwise.get("shortened", ())
-    return dict.fromkeys(shortened, Visibility.SHORTENED) | dict.fromkeys(gone, Visibility.REMOVED)
+    return dict.fromkeys(gone, Visibility.REMOVED) | dict.fromkeys(shortened, Visibility.SHORTENED)
 
 
 @prepared(Many(BigIntegerField()))
