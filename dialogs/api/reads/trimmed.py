@@ -38,7 +38,8 @@ class Trimmed(NamedTuple):
     """The first `length` messages of a request end with this stored message, behind the prefix with the hash `below`.
 
     The client left out all up to the message number `left_out`, but for `first`: ids of messages, and a message of its
-    own as it is sent. `shortened`: what it sends in place of a message's text, by the message's id.
+    own as it is sent. `shortened`: what it sends in place of a message's text, by the message's id. `branch` are the
+    messages up to that one, where they were read.
     """
 
     length: int
@@ -47,6 +48,7 @@ class Trimmed(NamedTuple):
     left_out: int
     first: tuple[Any, ...]
     shortened: Mapping[int, str]
+    branch: tuple[Message, ...]
 
 
 def as_sent(found: Trimmed | None) -> dict[str, Any]:
@@ -159,7 +161,8 @@ class _Aligned:
         noted = [_as_it_came(one) for one in self.messages[self.kept : self.begin]]
         left_out = self.branch[self.place - 1].seq if self.place else 0
         below = self._hashes(end)[0]
-        return Trimmed(len(self.messages), end.pk, below, left_out, (*ids, *noted), self.shortened)
+        first = (*ids, *noted)
+        return Trimmed(len(self.messages), end.pk, below, left_out, first, self.shortened, tuple(self.branch))
 
 
 def _has_ours(gone: Sequence[Message]) -> bool:
@@ -178,11 +181,12 @@ def _nodes(ids: Any) -> QuerySet[PrefixNode, Any]:
 
 
 def _is_shortened(one: ClientMessage, stored: Message) -> bool:
-    """A result of the same call in fewer words, or a message without its images."""
+    """A result of the same call in half of the words or fewer, or a message without its images. A result that says as
+    much in other words is another one."""
     if one.role != stored.role or "content" in one.wire:
         return False
     if one.role == Role.TOOL:
-        return one.tool_call_id == stored.parts.get("tool_call_id") and len(one.text) <= len(stored.content)
+        return one.tool_call_id == stored.parts.get("tool_call_id") and len(one.text) <= len(stored.content) / 2
     has_media = "content" in stored.parts.get("wire", {})
     return has_media and one.role == Role.USER and one.text.strip() == stored.content.strip()
 
@@ -204,7 +208,7 @@ def _with_rest(owner_id: int, found: Trimmed, request: ClientRequest) -> Trimmed
     rows = _behind(owner_id, [one.prefix for one in rest], found.message_id) if rest else []
     there: dict[str, int] = dict(rows)
     for one in takewhile(lambda one: one.prefix in there, rest):
-        found = found._replace(length=found.length + 1, message_id=there[one.prefix], below=one.prefix)
+        found = found._replace(length=found.length + 1, message_id=there[one.prefix], below=one.prefix, branch=())
     return found
 
 

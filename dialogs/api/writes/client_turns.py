@@ -97,7 +97,8 @@ def take_up(*, key: ApiKey, target: Target, request: ClientRequest, seen: Seen |
         known = Known(0, ())
     messages, end = request.messages[known.length :], request.messages[-1].prefix
     if known.trimmed:
-        keep_shortened(known.trimmed.shortened)
+        before = known.trimmed.branch or None
+        keep_shortened(known.trimmed.shortened, before)
         messages = tuple(chained_below(messages, known.trimmed.below))
         end = messages[-1].prefix if messages else known.trimmed.below
     _note(row, key, request, known.trimmed)
