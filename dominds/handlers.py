@@ -3,25 +3,32 @@
 A middleware that is not async holds a thread for as long as the view runs, and hides from it that the client has left.
 The signals look after database connections, on a thread of their own for each request; `dialogs.common.threads` looks
 after those of `/v1`, which has no sessions, no pages and no cookies.
+
+Also what Django does anew for each page, done once: settings name the two at the end in the place of Django's own.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from asgiref.sync import sync_to_async
+from django.contrib.sessions.backends import db
+from django.contrib.staticfiles.storage import StaticFilesStorage
 from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler
 from django.core.handlers.base import BaseHandler
 from django.core.handlers.exception import convert_exception_to_response
+from django.db.models import CharField, DateTimeField, QuerySet
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import ResolverMatch, resolve
+from django.utils import timezone
 
 from dialogs.common.threads import lent_thread
+from dominds.prepared import prepared
 
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
@@ -87,3 +94,27 @@ class PageHandler(ASGIHandler):
 
     async def get_response_async(self, request: HttpRequest) -> HttpResponseBase:
         return await sync_to_async(self.get_response)(request)
+
+
+class SessionStore(db.SessionStore):
+    """Sessions in the database, found by a prepared query."""
+
+    def _get_session_from_db(self) -> Any:
+        found = _unexpired.first(self.session_key, timezone.now())
+        if found is None:
+            self._session_key = None
+        return found
+
+
+@prepared(CharField(), DateTimeField())
+def _unexpired(key: Any, now: Any) -> QuerySet[Any]:
+    sessions: QuerySet[Any] = SessionStore.get_model_class().objects.filter(session_key=key, expire_date__gt=now)
+    return sessions
+
+
+class StaticFiles(StaticFilesStorage):
+    """A page names some sixty files, each always at the same address."""
+
+    @cache  # noqa: B019  # one storage a process
+    def url(self, name: str | None) -> str:
+        return super().url(name)

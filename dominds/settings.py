@@ -101,7 +101,7 @@ if "127.0.0.1" not in ALLOWED_HOSTS:
     ALLOWED_HOSTS.append("127.0.0.1")
 CSRF_TRUSTED_ORIGINS = env.list("DOMINDS_TRUSTED_ORIGINS", default=[])
 HTTPS = flag("DOMINDS_HTTPS", default=False)
-SESSION_ENGINE = "dominds.each_page"
+SESSION_ENGINE = "dominds.handlers"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_SAMESITE = "Lax"
 SECURE_REFERRER_POLICY = "same-origin"
@@ -185,7 +185,7 @@ TIME_ZONE = one_of("DOMINDS_TIME_ZONE", "UTC", available_timezones())
 STATIC_URL = "static/"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "dominds.each_page.StaticFiles"},
+    "staticfiles": {"BACKEND": "dominds.handlers.StaticFiles"},
 }
 STATICFILES_DIRS = [SHARED_DIR / "static"]
 STATIC_ROOT = DOMINDS_DATA_DIR / "static"

@@ -206,6 +206,11 @@ class AgentForm(UpToDateForm):
         super().__init__(*args, **kwargs)
         if "own" in self.fields:
             self.initial["own"] = own_as_yaml(self.instance.own_settings)
+        if "enabled" in self.fields:
+            self.fields["enabled"].help_text = _(
+                "Where it is off, neither new dialogs nor clients are offered the agent. Dialogs that have begun with "
+                "it go on: to end these, switch off its LLM."
+            )
 
     def clean_own(self) -> str:
         own: str = self.cleaned_data["own"]

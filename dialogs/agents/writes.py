@@ -24,7 +24,7 @@ from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import guard_of
 from dialogs.models import Course, Dialog, McpServer, Reminder
 from dialogs.models.dialog import Author
-from dialogs.transcript.writes.dialog_row import current_course, lock, save, written_here
+from dialogs.transcript.writes.dialog_row import current_course, lock, out_of_trash, save, written_here
 from dialogs.transcript.writes.task_snapshot import observe
 from health.tokens.corrected import likely_of
 
@@ -40,9 +40,7 @@ def _usable(dialog: Dialog, *, is_reminder: bool = True) -> Dialog:
     row = lock(dialog)
     if not (is_reminder and row.is_client_driven and row.client.offers_recall):
         written_here(row)
-    if row.trashed_at:
-        raise DialogError(_("This dialog is in the trash. Restore it to go on."))
-    return row
+    return out_of_trash(row)
 
 
 def _clean(content: str, *, most: int) -> str:

@@ -19,16 +19,8 @@ class DialogError(ValueError):
     """The dialog cannot do that now. `str(error)` is a translated sentence."""
 
 
-class InvalidMessage(DialogError):
-    """The text cannot be stored as a message."""
-
-
 class DialogBusy(DialogError):
     """A turn is running; stop it or wait."""
-
-
-class ClientDriven(DialogError):
-    """A client drives the dialog through `/v1`: nothing is added to it here."""
 
 
 HEADLINES: dict[str, Promise] = {

@@ -156,7 +156,7 @@ def accept(*, proposal_id: int, by: User, change: Mapping[str, Any] | None = Non
     try:
         check_change(row.kind, chosen)
     except NotProposable as error:
-        raise InvalidProposal(_("This cannot be proposed.")) from error
+        raise DialogError(_("This cannot be proposed.")) from error
     (apply_limit if row.kind == Kind.LIMIT else apply_chain)(row, chosen, by=by)
     row.accepted = chosen
     return _decide(row, Status.ACCEPTED, by)
@@ -188,14 +188,6 @@ def _decide(row: Proposal, status: str, by: User) -> Proposal:
     return row
 
 
-class ProposalOutdated(DialogError):
-    """Something else is in force by now."""
-
-
-class InvalidProposal(DialogError):
-    """The proposal as a person changed it cannot be put into force."""
-
-
 def limit_in_force(agent: Agent) -> dict[str, Any]:
     """The limit that is chosen for the agent, and what stands in its own fields."""
     one = Dialog(agent=agent, llm=agent.llm)
@@ -206,18 +198,18 @@ def limit_in_force(agent: Agent) -> dict[str, Any]:
 def apply_limit(proposal: Proposal, change: Mapping[str, Any], *, by: User) -> None:
     agent = _agent(proposal)
     if limit_in_force(agent) != proposal.before:
-        raise ProposalOutdated(_("The limit was changed meanwhile. Dismiss this proposal and look again."))
+        raise DialogError(_("The limit was changed meanwhile. Dismiss this proposal and look again."))
     least, most = least_limit(agent), most_limit(agent)
     if most is None or not least <= change["limit"] <= most:
         words = _("The limit must be from %(least)s to %(most)s: the window less what is kept for the answer.")
-        raise InvalidProposal(words % {"least": f"{least:,}", "most": f"{most or 0:,}"})
+        raise DialogError(words % {"least": f"{least:,}", "most": f"{most or 0:,}"})
     _set_limit(agent, own=change["limit"], is_on=True, by=by)
 
 
 def restore_limit(proposal: Proposal, *, by: User) -> None:
     agent = _agent(proposal)
     if (agent.context_limit, agent.context_budget) != (proposal.accepted["limit"], True):
-        raise ProposalOutdated(_("Somebody has changed it since. Nothing was undone."))
+        raise DialogError(_("Somebody has changed it since. Nothing was undone."))
     _set_limit(agent, own=proposal.before["own"], is_on=proposal.before["is_on"], by=by)
 
 
@@ -241,13 +233,13 @@ def _text(value: object) -> str:
 
 def apply_chain(proposal: Proposal, change: Mapping[str, Any], *, by: User) -> None:
     if list(context_config().chain_order) != proposal.before["chain"]:
-        raise ProposalOutdated(_("The chain was changed meanwhile. Dismiss this proposal and look again."))
+        raise DialogError(_("The chain was changed meanwhile. Dismiss this proposal and look again."))
     _set_chain(change["chain"], by=by)
 
 
 def restore_chain(proposal: Proposal, *, by: User) -> None:
     if list(context_config().chain_order) != proposal.accepted["chain"]:
-        raise ProposalOutdated(_("Somebody has changed it since. Nothing was undone."))
+        raise DialogError(_("Somebody has changed it since. Nothing was undone."))
     _set_chain(proposal.before["chain"], by=by)
 
 
@@ -255,11 +247,8 @@ def _set_chain(chain: list[str], *, by: User) -> None:
     config, row = replace(context_config(), chain_order=tuple(chain)), context_settings()
     fault = next(faults_of(config), None)
     if fault:
-        raise InvalidProposal(fault[1])
+        raise DialogError(fault[1])
     save_settings(config=config, pruning_agent=row.pruning_agent, by=by, version=row.version)
-
-
-PROPOSABLE: Mapping[str, str] = {"limit": "limit", "chain": "chain"}
 
 
 class NotProposable(ValueError):
@@ -269,11 +258,10 @@ class NotProposable(ValueError):
 def check_change(kind: str, change: Mapping[str, Any]) -> None:
     """Check what a proposal changes. Raises NotProposable for every key but the one of its kind, and for an unfit
     value."""
-    key = PROPOSABLE.get(kind)
-    if key is None or set(change) != {key}:
+    if kind not in Kind.values or set(change) != {kind}:
         raise NotProposable(f"{kind}: {', '.join(map(str, change)) or 'nothing'} cannot be proposed.")
-    value = change[key]
-    is_fit = _is_limit(value) if kind == "limit" else _is_chain(value)
+    value = change[kind]
+    is_fit = _is_limit(value) if kind == Kind.LIMIT else _is_chain(value)
     if not is_fit:
         raise NotProposable(f"{kind}: {value!r} cannot be proposed.")
 

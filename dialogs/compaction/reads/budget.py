@@ -234,7 +234,7 @@ def _of_agent(dialog: Dialog, guard: Guard | None) -> str:
         return _("The agent is not asked to write reminders, as nobody knows how full its context is.")
     at = {"tokens": f"{asked_at:,}"}
     if not offers_notes(dialog):
-        return _("Above %(tokens)s reported tokens a new course begins; no tools for reminders are offered.") % at
+        return _("Above %(tokens)s reported tokens a new course begins; the agent has no tools for reminders.") % at
     if guard and not guard.off and asked_at > guard.begins_at and dialog.agent.when_full == WhenFull.COMPACT:
         return _("That comes before the agent is asked to write reminders, at %(tokens)s reported tokens.") % at
     return _("Above %(tokens)s tokens, as the provider reports them, the agent is asked to write reminders.") % at

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from dialogs.common.broadcast import compaction_on_commit
-from dialogs.common.errors import DialogError, InvalidMessage
+from dialogs.common.errors import DialogError
 from dialogs.compaction.writes.compaction import run_at
 from dialogs.compaction.writes.view_changes import apply_run, pin, resting
 from dialogs.context.border import Context
@@ -40,7 +40,7 @@ def bring_back(*, dialog: Dialog, message_id: int, text: str | None = None, by: 
     row = resting(lock(dialog))
     message = Message.objects.select_related("course").filter(dialog=row, pk=message_id).first()
     if message is None or row.current_leaf is None or row.trashed_at:
-        raise InvalidMessage(_("There is no such message."))
+        raise DialogError(_("There is no such message."))
     context = present_context(dialog_to_drive(row.pk))
     added = _entries(message, text, context)
     view = context.view or as_said(context.branch)
@@ -48,7 +48,7 @@ def bring_back(*, dialog: Dialog, message_id: int, text: str | None = None, by: 
     kept = [entry for entry in view if entry.message_id not in moved]
     after = placed(kept, added, context.branch)
     if set(added) <= set(view):
-        raise InvalidMessage(_("The model sees this already."))
+        raise DialogError(_("The model sees this already."))
     run = _record(row, context, after, by)
     for entry in added:
         if entry.message_id:
@@ -68,7 +68,7 @@ def _entries(message: Message, text: str | None, context: Context) -> tuple[Entr
         return tuple(Entry(message_id=pk) for pk in around)
     quoted = _whole_text(message) if text is None else line_with(message.content, text)
     if not quoted.strip():
-        raise InvalidMessage(_("This line is not in the message."))
+        raise DialogError(_("This line is not in the message."))
     return (Entry(content=model_view.quote(message, quoted), kind=model_view.KIND, covers=(message.pk,)),)
 
 

@@ -32,10 +32,6 @@ Trigger = CompactionRun.Trigger
 REVIEW_SECONDS = 30
 
 
-class NothingToCompact(DialogError):
-    """There is no message yet, or nothing before the last one."""
-
-
 @dataclass(frozen=True)
 class RunClaim:
     """The right to work at one run until the claim runs out."""
@@ -58,7 +54,7 @@ def queue_run(
     """Want a compaction of the branch that is shown. The caller holds the row's lock. Raises DialogBusy."""
     leaf = row.current_leaf
     if leaf is None:
-        raise NothingToCompact(_("There is nothing to compact yet."))
+        raise DialogError(_("There is nothing to compact yet."))
     run = new_run(row, leaf, guard, trigger)
     run.requested_by, run.focus, run.up_to_seq = requested_by, focus.strip(), up_to.seq if up_to else None
     run.is_draft = is_draft

@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from dialogs.common.broadcast import compaction_on_commit
-from dialogs.common.errors import DialogBusy, DialogError, InvalidMessage
+from dialogs.common.errors import DialogBusy, DialogError
 from dialogs.compaction.reads.compaction import (
     BY_ITSELF,
     EDITING,
@@ -26,14 +26,14 @@ from dialogs.compaction.reads.compaction import (
     overdue_drafts,
 )
 from dialogs.compaction.reads.compaction_card import display_of
-from dialogs.compaction.writes.compaction import REVIEW_SECONDS, NothingToCompact, cancel_run, queue_run
+from dialogs.compaction.writes.compaction import REVIEW_SECONDS, cancel_run, queue_run
 from dialogs.compaction.writes.view_changes import apply_draft, draft_of
 from dialogs.context.estimate import present_tokens
 from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import Guard, bounds_of, by_limit, guard_of, is_off
 from dialogs.models import LLM, Dialog, Generation, Message, MessageMark
 from dialogs.transcript.reads.path import course_branch
-from dialogs.transcript.writes.dialog_row import clean_text, lock, save, written_here
+from dialogs.transcript.writes.dialog_row import clean_text, idle, lock, out_of_trash, save, written_here
 from dialogs.transcript.writes.marks import set_priority
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes.events import Code, log
@@ -165,18 +165,14 @@ def _guard(dialog: Dialog) -> Guard:
 
 
 def _resting(row: Dialog) -> Dialog:
-    if row.trashed_at:
-        raise InvalidMessage(_("This dialog is in the trash. Restore it to go on."))
-    if row.is_busy:
-        raise DialogBusy(_("The agent is still answering. Stop it or wait, then try again."))
-    if row.current_leaf is None:
-        raise NothingToCompact(_("There is nothing to compact yet."))
+    if idle(out_of_trash(row)).current_leaf is None:
+        raise DialogError(_("There is nothing to compact yet."))
     return row
 
 
 def _check_on_branch(row: Dialog, message: Message) -> None:
     if message.pk not in {said.pk for said in course_branch(row.current_leaf)}:
-        raise InvalidMessage(_("This message is not part of the current course."))
+        raise DialogError(_("This message is not part of the current course."))
 
 
 def _supersede(row: Dialog) -> None:
@@ -193,7 +189,7 @@ def complete(*, dialog: Dialog, message_id: int, by: User) -> bool:
     and where nothing is compacted by itself."""
     marks = MessageMark.objects.filter(message__dialog=dialog, message_id=message_id, priority=MessageMark.Priority.P1)
     if not marks.exists():
-        raise InvalidMessage(_("Only the task of a P1 message can be done."))
+        raise DialogError(_("Only the task of a P1 message can be done."))
     set_priority(dialog=dialog, message_id=message_id, priority="")
     wanted = context_config().at_milestone
     if wanted is not AtMilestone.AUTOMATIC:
@@ -213,9 +209,9 @@ def report_and_continue(*, dialog: Dialog, by: User) -> CompactionRun:
     row = written_here(lock(dialog))
     failed = Generation.objects.filter(dialog=row).order_by("-pk").first()
     if failed is None or failed.status != Generation.Status.FAILED or failed.error_code not in OVERFLOWS:
-        raise InvalidMessage(_("The last answer did not fail because the context was too large."))
+        raise DialogError(_("The last answer did not fail because the context was too large."))
     if not can_be_reported(failed):
-        raise InvalidMessage(failed.error_message)
+        raise DialogError(failed.error_message)
     run = request(dialog=dialog, by=by, is_asked=False)
     known = ContextEvent.objects.filter(dialog=row, estimated__isnull=False).first()
     log(

@@ -15,7 +15,7 @@ from dialogs.context.estimate import present_tokens
 from dialogs.models import Course, Dialog, Message, MessageMark, ViewChange
 from dialogs.transcript.model_view import Lineage, holding, lineage_of, load
 from dialogs.transcript.reads.path import course_branch, is_behind
-from dialogs.transcript.writes.dialog_row import lock, save
+from dialogs.transcript.writes.dialog_row import idle, lock, save
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes.remediation import lift
 from health.models import CompactionRun, PreparedPruning
@@ -160,8 +160,6 @@ def _record(
 
 def resting(row: Dialog) -> Dialog:
     """The row of a dialog whose context nobody is using at the moment."""
-    if row.is_busy:
-        raise DialogBusy(_("The agent is still answering. Stop it or wait, then try again."))
-    if CompactionRun.objects.filter(dialog=row, status__in=(Status.QUEUED, Status.RUNNING)).exists():
+    if CompactionRun.objects.filter(dialog=idle(row), status__in=(Status.QUEUED, Status.RUNNING)).exists():
         raise DialogBusy(_("A compaction is under way already. Wait for it, or cancel it."))
     return row

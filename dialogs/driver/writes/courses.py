@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from dialogs.common.broadcast import changed_on_commit
-from dialogs.common.errors import DialogBusy, DialogError
+from dialogs.common.errors import DialogError
 from dialogs.compaction.writes.view_changes import resting
 from dialogs.context.carry_over import Handover, handover_for, is_answered, since_answer, unanswered_in
 from dialogs.context.estimate import present_tokens
@@ -28,8 +28,10 @@ from dialogs.transcript.writes.dialog_row import (
     add_message,
     close_answer,
     current_course,
+    idle,
     lock,
     newest_course,
+    out_of_trash,
     save,
     want_answer,
     written_here,
@@ -46,11 +48,7 @@ def start_course(*, dialog: Dialog, empty: bool = False) -> Course:
     """Begin a new course at a person's word. The agent says nothing before it is asked. `empty`: without a handover."""
     handover = None if empty else handover_for(dialog.pk)
     with transaction.atomic():
-        row = written_here(lock(dialog))
-        if row.trashed_at:
-            raise DialogError(_("This dialog is in the trash. Restore it to go on."))
-        if row.is_busy:
-            raise DialogBusy(_("The agent is still answering. Stop it or wait, then try again."))
+        row = idle(out_of_trash(written_here(lock(dialog))))
         if row.current_leaf is None or row.current_leaf.origin == MessageOrigin.HANDOVER:
             raise DialogError(_("This course has just begun: there is nothing to leave behind."))
         course = open_course(row, opened_by=OpenedBy.USER, handover=handover, empty=empty)

@@ -25,6 +25,7 @@ from dialogs.learning.what_if.variants import (
     Asked,
     InvalidVariants,
     agents_of,
+    left_out,
     rows_of,
     variants,
     what_if_of,
@@ -68,6 +69,7 @@ def shown(request: HttpRequest, what_if_id: int) -> HttpResponse:
     asked = _read(request.GET) if request.GET else Asked()
     rows = list(rows_of(row, no_limit=NO_LIMIT))
     context: dict[str, Any] = {"what_if": row, "rows": rows, "query": _written(asked)}
+    context["left_out"] = left_out(asked, row.agent) if request.GET else ""
     if request.htmx:  # type: ignore[attr-defined]
         return render(request, "learning/_what_if_table.html", context)
     return _page(request, asked, row.agent, **context)

@@ -106,12 +106,27 @@ def variants(asked: Asked, agent: Agent) -> list[Variant]:
     limits = dict.fromkeys((*_named_limits(asked.limits, now), *_typed_limits(asked.other_limits, config, now)))
     chains = dict.fromkeys((*_named_chains(asked.chains, now, whole), *_typed_chain(asked.other_chain, whole)))
     if not limits or not chains:
-        raise InvalidVariants(_("Choose at least one limit and one chain."))
+        raise InvalidVariants((not limits and left_out(asked, agent)) or _("Choose at least one limit and one chain."))
     if len(limits) > MOST_LIMITS or len(chains) > MOST_CHAINS:
         most = {"limits": MOST_LIMITS, "chains": MOST_CHAINS}
         raise InvalidVariants(_("At most %(limits)s limits and %(chains)s chains at once.") % most)
     every = (Variant(limit, chain) for chain, limit in product(chains, sorted(limits)) if limit < NO_LIMIT)
     return list(dict.fromkeys((now.variant, *every)))
+
+
+def left_out(asked: Asked, agent: Agent) -> str:
+    """What to say of chosen limits that are not tried as they are called; empty where all are."""
+    now = in_force(agent, config_of(Dialog(agent=agent, llm=agent.llm)))
+    if now.cap is None:
+        return _("The LLM’s window is unknown, so no limit is the whole of it.") if "window" in asked.limits else ""
+    above = [name for name in asked.limits if name != "now" and now.limit * SHARES.get(name, 0) > now.cap]
+    if not above:
+        return ""
+    names = ", ".join(f"“{LIMITS[name]}”" for name in above)
+    return _("The window has no room for %(names)s: tried with %(most)s tokens.") % {
+        "names": names,
+        "most": f"{now.cap:,}",
+    }
 
 
 def _named_limits(names: Iterable[str], now: InForce) -> Iterable[int]:

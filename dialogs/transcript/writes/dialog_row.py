@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from dialogs.common.broadcast import changed_on_commit
-from dialogs.common.errors import ClientDriven, DialogError, InvalidMessage
+from dialogs.common.errors import DialogBusy, DialogError
 from dialogs.common.schedule import drive_on_commit
 from dialogs.common.text import storable
 from dialogs.models import Blob, Course, Dialog, Generation, Message, SearchText
@@ -56,9 +56,23 @@ def _locked(dialog_id: Any) -> QuerySet[Dialog]:
 
 
 def written_here(row: Dialog) -> Dialog:
-    """The row of a dialog that people write in the browser. Raises ClientDriven where a client drives it."""
+    """The row of a dialog that people write in the browser. Raises DialogError where a client drives it."""
     if row.is_client_driven:
-        raise ClientDriven(_("A client drives this conversation: Dominds adds nothing to it. Write in the client."))
+        raise DialogError(_("A client drives this conversation: Dominds adds nothing to it. Write in the client."))
+    return row
+
+
+def out_of_trash(row: Dialog) -> Dialog:
+    """The row of a dialog that is not in the trash. Raises DialogError where it is."""
+    if row.trashed_at:
+        raise DialogError(_("This dialog is in the trash. Restore it to go on."))
+    return row
+
+
+def idle(row: Dialog) -> Dialog:
+    """The row of a dialog in which no turn is under way. Raises DialogBusy where one is."""
+    if row.is_busy:
+        raise DialogBusy(_("The agent is still answering. Stop it or wait, then try again."))
     return row
 
 
@@ -154,10 +168,10 @@ def clean_text(content: str) -> str:
     """The text as it is stored, with one kind of line end."""
     text = storable(content).replace("\r\n", "\n").replace("\r", "\n")
     if not text.strip():
-        raise InvalidMessage(_("Write something first: the message is empty."))
+        raise DialogError(_("Write something first: the message is empty."))
     limit = settings.DOMINDS_MAX_MESSAGE_CHARS
     if len(text) > limit:
-        raise InvalidMessage(
+        raise DialogError(
             ngettext(
                 "The message is longer than %(limit)s character.",
                 "The message is longer than %(limit)s characters. Send it in parts.",

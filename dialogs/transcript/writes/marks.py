@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import Max
 from django.utils.translation import gettext as _
 
-from dialogs.common.errors import InvalidMessage
+from dialogs.common.errors import DialogError
 from dialogs.common.text import storable
 from dialogs.models import Dialog, Message, MessageMark
 from dialogs.models.message import INSERTED
@@ -36,10 +36,10 @@ def set_priority(*, dialog: Dialog, message_id: int, priority: str, area: str = 
     row = lock(dialog)
     mark = _mark(row, message_id)
     if priority and priority not in {str(value) for value in MessageMark.Priority.values}:
-        raise InvalidMessage(_("Priorities are P1, P2 and P3."))
+        raise DialogError(_("Priorities are P1, P2 and P3."))
     words = " ".join(storable(area).split())
     if len(words) > AREA_CHARS:
-        raise InvalidMessage(_("An area has %(chars)s characters at most.") % {"chars": AREA_CHARS})
+        raise DialogError(_("An area has %(chars)s characters at most.") % {"chars": AREA_CHARS})
     is_first = as_area(words) in map(as_area, context_config().priority_areas)
     mark.priority = MessageMark.Priority.P1 if is_first else int(priority) if priority else None
     mark.area = words if mark.priority else ""
@@ -49,7 +49,7 @@ def set_priority(*, dialog: Dialog, message_id: int, priority: str, area: str = 
 def _mark(row: Dialog, message_id: int) -> MessageMark:
     message = Message.objects.filter(dialog=row, pk=message_id).first()
     if message is None or message.origin in INSERTED:
-        raise InvalidMessage(_("Only messages of yours and of the agent can be marked."))
+        raise DialogError(_("Only messages of yours and of the agent can be marked."))
     return MessageMark.objects.filter(message=message).first() or MessageMark(message=message)
 
 

@@ -14,7 +14,7 @@ from dialogs.common.errors import DialogError
 from dialogs.common.text import storable
 from dialogs.models import Dialog
 from dialogs.transcript.standing_rules import StandingRule, dump, having, load, without
-from dialogs.transcript.writes.dialog_row import lock, save
+from dialogs.transcript.writes.dialog_row import lock, out_of_trash, save
 from health.compaction.reading.ledger_page import normal
 
 RULE_CHARS = 2_000
@@ -45,9 +45,7 @@ def take_back(*, dialog: Dialog, text: str) -> None:
 
 
 def _usable(dialog: Dialog) -> tuple[Dialog, tuple[StandingRule, ...]]:
-    row = lock(dialog)
-    if row.trashed_at:
-        raise DialogError(_("This dialog is in the trash. Restore it to go on."))
+    row = out_of_trash(lock(dialog))
     return row, load(row.standing_rules)
 
 

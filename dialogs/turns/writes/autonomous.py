@@ -18,7 +18,7 @@ from dialogs.models import AutonomousRun, Dialog
 from dialogs.models.dialog import PausedBy
 from dialogs.transcript.reads.autonomous import active_run
 from dialogs.transcript.writes import task_snapshot
-from dialogs.transcript.writes.dialog_row import current_course, lock, save, written_here
+from dialogs.transcript.writes.dialog_row import current_course, lock, out_of_trash, save, written_here
 from dialogs.turns.writes.messages import request_stop, title_from
 
 GOAL_CHARS = 20_000
@@ -32,8 +32,9 @@ def start_run(*, dialog: Dialog, goal: str, max_generations: int) -> AutonomousR
     goal = _clean_goal(goal)
     if not 1 <= max_generations <= MAX_GENERATIONS:
         raise DialogError(_("Allow between 1 and %(most)s generations.") % {"most": f"{MAX_GENERATIONS:,}"})
-    row = written_here(lock(dialog))
-    _refuse_start(row)
+    row = out_of_trash(written_here(lock(dialog)))
+    if active_run(row):
+        raise DialogError(_("The agent keeps going on its own already. End that first."))
     run = AutonomousRun.objects.create(
         dialog=row, goal=goal, max_generations=max_generations, first_course=current_course(row).number
     )
@@ -55,13 +56,6 @@ def _clean_goal(goal: str) -> str:
     if len(text) > GOAL_CHARS:
         raise DialogError(_("The goal is longer than %(most)s characters.") % {"most": f"{GOAL_CHARS:,}"})
     return text
-
-
-def _refuse_start(row: Dialog) -> None:
-    if row.trashed_at:
-        raise DialogError(_("This dialog is in the trash. Restore it to go on."))
-    if active_run(row):
-        raise DialogError(_("The agent keeps going on its own already. End that first."))
 
 
 @transaction.atomic

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dialogs.common.errors import DialogBusy, DialogError, InvalidMessage
+from dialogs.common.errors import DialogError
 from dialogs.common.schedule import drive_on_commit
 from dialogs.models import Course, Dialog, Message, Question, QueuedMessage, ToolCall
 from dialogs.models.dialog import PausedBy
@@ -24,8 +24,10 @@ from dialogs.transcript.writes.dialog_row import (
     close_answer,
     count_anew,
     current_course,
+    idle,
     lock,
     newest_leaf,
+    out_of_trash,
     save,
     want_answer,
     written_here,
@@ -40,16 +42,8 @@ Status = Question.Status
 
 def _idle(row: Dialog) -> Dialog:
     """The row of a dialog at rest. A question that waits for the person is withdrawn: they go on otherwise."""
-    if row.is_busy:
-        raise DialogBusy(_("The agent is still answering. Stop it or wait, then try again."))
-    withdraw_open_calls(row)
+    withdraw_open_calls(idle(row))
     return row
-
-
-def _usable(row: Dialog) -> Dialog:
-    if row.trashed_at:
-        raise InvalidMessage(_("This dialog is in the trash. Restore it to go on."))
-    return written_here(row)
 
 
 @transaction.atomic
@@ -72,7 +66,7 @@ def post_message(*, dialog: Dialog, content: str, locked: Dialog | None = None) 
     Where the agent has asked something and waits, the message is the answer. `locked` is the row, where it is held.
     """
     text = clean_text(content)
-    row = _usable(locked or lock(dialog))
+    row = written_here(out_of_trash(locked or lock(dialog)))
     if row.is_busy:
         return _queue(row, text)
     answer_by_message(row)
@@ -118,9 +112,9 @@ def _queue(row: Dialog, text: str) -> QueuedMessage:
 def edit_message(*, dialog: Dialog, message: Message, content: str) -> Message:
     """Say the last user message anew: a sibling beside the old one, which stays readable."""
     text = clean_text(content)
-    row = _idle(_usable(lock(dialog)))
+    row = _idle(written_here(out_of_trash(lock(dialog))))
     if message.pk != _last_typed(row).pk:
-        raise InvalidMessage(_("Only your last message can be edited."))
+        raise DialogError(_("Only your last message can be edited."))
     forget(message.course)
     task_snapshot.say_anew(row, before=message.content, goal=text)
     row.paused_by = PausedBy.NOBODY
@@ -140,7 +134,7 @@ def edit_message(*, dialog: Dialog, message: Message, content: str) -> Message:
 @transaction.atomic
 def retry(*, dialog: Dialog) -> None:
     """Answer the last user message again, typed or inserted. An answer that is there stays, as a sibling."""
-    row = _idle(_usable(lock(dialog)))
+    row = _idle(written_here(out_of_trash(lock(dialog))))
     row.current_leaf = _last_of_user(row)
     count_anew(row)
     row.paused_by = PausedBy.NOBODY
@@ -152,7 +146,7 @@ def _last_of_user(row: Dialog) -> Message:
     while message is not None and message.role != Role.USER:
         message = message.parent
     if message is None:
-        raise InvalidMessage(_("There is no message to answer yet."))
+        raise DialogError(_("There is no message to answer yet."))
     return message
 
 
@@ -161,7 +155,7 @@ def _last_typed(row: Dialog) -> Message:
     message = _last_of_user(row)
     while message.origin != MessageOrigin.TYPED:
         if message.parent is None or message.parent.course_id != current_course(row).pk:
-            raise InvalidMessage(_("Only your last message can be edited, and only in the course it was written in."))
+            raise DialogError(_("Only your last message can be edited, and only in the course it was written in."))
         message = message.parent
     return message
 
@@ -238,10 +232,8 @@ def answer_question(*, dialog: Dialog, question_id: int, answer: str) -> None:
     row = written_here(lock(dialog))
     question = Question.objects.filter(dialog=row, pk=question_id).select_related("tool_call").first()
     if question is None or question.status != Status.PENDING:
-        raise InvalidMessage(_("This question no longer waits for an answer."))
-    if row.trashed_at:
-        raise InvalidMessage(_("This dialog is in the trash. Restore it to go on."))
-    _close(row, question, answer=text, result=text)
+        raise DialogError(_("This question no longer waits for an answer."))
+    _close(out_of_trash(row), question, answer=text, result=text)
     count_anew(row)
     want_answer(row)
 

@@ -6,7 +6,6 @@ stranger's orders would be read as the user's.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from health.compaction.reading.force import Force, Place
 from health.compaction.reading.ledger_page import STATED_WEIGHT, Entry
 from health.compaction.reading.ledger_page import normal as normal_text
 from health.compaction.reading.ledger_patterns import EntryKind
-from health.compaction.reading.markers import harmless
+from health.compaction.reading.markers import ORDERS, harmless
 from health.compaction.reading.text import of_text, passages
 from health.compaction.terms.units import INSTRUCTING, WRITTEN, Kind, Role, Unit
 
@@ -32,13 +31,6 @@ _RECENT = 8  # units
 _LONGEST_PASSAGE = 240
 _LONGEST_LINE = 2_000
 _AROUND = 60
-_ORDERS = re.compile(
-    r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,60}\b(?:previous|prior|above|earlier|all|your|instructions?)\b"
-    r"|\byou (?:are|must|will) now\b|\bnew (?:system )?(?:instructions?|prompt)\b"
-    r"|忽略.{0,12}(?:指令|指示|提示|规则)|你现在是",
-    re.IGNORECASE,
-)
-
 Key = tuple[FactKind, str]
 
 
@@ -172,7 +164,7 @@ def _shown(around: str, fact: Fact) -> str:
 
 @of_text
 def _gives_orders(text: str) -> bool:
-    return is_binding(text) or bool(_ORDERS.search(text)) or harmless(text) != text
+    return is_binding(text) or bool(ORDERS.search(text)) or harmless(text) != text
 
 
 def _around(text: str, fact: Fact) -> str:

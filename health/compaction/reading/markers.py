@@ -26,6 +26,14 @@ _OURS = re.compile(
     r"|Earlier messages|Omitted|[^\[\]\n]{1,200}: history, not instructions)\b)"
 )
 
+# A text of a tool that speaks to the model.
+ORDERS = re.compile(
+    r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,60}\b(?:previous|prior|above|earlier|all|your|instructions?)\b"
+    r"|\byou (?:are|must|will) now\b|\bnew (?:system )?(?:instructions?|prompt)\b"
+    r"|忽略.{0,12}(?:指令|指示|提示|规则)|你现在是",
+    re.IGNORECASE,
+)
+
 
 def harmless(text: str) -> str:
     """The text with its markers in other brackets or in quotation marks. Doing it twice changes nothing more."""

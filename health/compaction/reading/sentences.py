@@ -19,6 +19,7 @@ from math import log
 
 from health.compaction.reading.digest import read_back
 from health.compaction.reading.facts import FactKind, facts
+from health.compaction.reading.markers import ORDERS
 from health.compaction.reading.text import STOPWORDS, passages, words
 from health.compaction.reading.text import Passage as Chunk
 from health.compaction.terms.units import Kind, Role, Unit
@@ -72,13 +73,6 @@ _DONE = re.compile(
     re.IGNORECASE,
 )
 _HEADING = re.compile(r"#{1,6}\s|\*\*[^*\n]{1,80}\*\*:?$|[^\n.!?。]{1,60}[:：]$")
-# A tool's text that speaks to the model is the one thing that is not worth repeating.
-_ORDERS = re.compile(
-    r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:previous|prior|above|earlier|all|your)\b"
-    r"|\byou (?:are now|must now|will now)\b|\bnew (?:system )?(?:instructions?|prompt)\b"
-    r"|忽略.{0,12}(?:指令|指示|提示)|你现在是",
-    re.IGNORECASE,
-)
 # The lines of a summary or digest that nobody said.
 _LABEL = re.compile(r"(?m)^(?:\[[^\n]*\]|Done:|Open:)$\n?")
 _FACT_WORTH = {
@@ -176,7 +170,7 @@ def _part(text: str) -> Part:
 
 def _sound(one: Sentence) -> float:
     """How far a sentence can be told at all: not an order to the model, hardly a scrap or a blob."""
-    if one.role == Role.TOOL and _ORDERS.search(one.text):
+    if one.role == Role.TOOL and ORDERS.search(one.text):
         return 0.0
     if len(one.words) < _FEWEST_WORDS or max(map(len, one.words)) > _LONG_WORD:
         return 0.5

@@ -20,8 +20,7 @@ from health.compaction.terms.reasons import Why, _
 from health.compaction.terms.registry import Shown, strategy
 from health.compaction.terms.units import WRITTEN, ContextState, Kind, Unit
 from health.compaction.trimming.excerpts import Wanted, excerpts
-from health.compaction.trimming.payload_log import looks_like_log, trim_log
-from health.compaction.trimming.payload_text import LEFT_OUT, looks_like_diff
+from health.compaction.trimming.payload_text import LEFT_OUT, looks_like_diff, looks_like_log, trim_log
 from health.compaction.trimming.payloads import is_json, trim
 from health.compaction.trimming.rewording import in_play, reworded
 

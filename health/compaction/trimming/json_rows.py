@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from health.compaction.reading.text import of_text
-from health.compaction.trimming.payload_json import parse, written
+from health.compaction.trimming.payload_json import looks_like_json, parse, written
 
 # A deeper nest is written as JSON on one line.
 DEEPEST = 12
@@ -28,7 +28,7 @@ def in_rows(text: str) -> str:
 
 
 def _in_rows(text: str) -> str:
-    if not _may_be_json(text):
+    if not looks_like_json(text):
         return _lines_in_rows(text) if "{" in text and "\n" in text else text
     try:
         return _joined(list(_rows(parse(text), 0)))
@@ -43,14 +43,10 @@ def _joined(rows: list[str]) -> str:
     return _ONLY_ESCAPED.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
 
 
-def _may_be_json(text: str) -> bool:
-    return text.lstrip()[:1] in ("{", "[") and text.rstrip()[-1:] in ("}", "]")
-
-
 def _lines_in_rows(text: str) -> str:
     """JSON lines: a row for each line that is an object."""
     return "\n".join(
-        _in_rows(line) if line.lstrip()[:1] == "{" and _may_be_json(line) else line for line in text.split("\n")
+        _in_rows(line) if line.lstrip()[:1] == "{" and looks_like_json(line) else line for line in text.split("\n")
     )
 
 

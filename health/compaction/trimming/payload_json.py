@@ -37,6 +37,10 @@ class Number(str):
     __slots__ = ()
 
 
+def looks_like_json(content: str) -> bool:
+    return content.lstrip()[:1] in ("{", "[") and content.rstrip()[-1:] in ("}", "]")
+
+
 def parse(text: str) -> Any:
     """The value. Raises ValueError on what is not JSON or repeats a key, RecursionError on a nest too deep."""
     return json.loads(text, parse_int=Number, parse_float=Number, parse_constant=Number, object_pairs_hook=_once)

@@ -13,9 +13,17 @@ from typing import Any
 from health.compaction.config import PayloadLimits
 from health.compaction.reading.importance import WEB_TOOL, bare_name, is_ui_tool
 from health.compaction.reading.text import of_text
-from health.compaction.trimming.payload_json import Number, parse, trim_json, written
-from health.compaction.trimming.payload_log import looks_like_log, trim_log
-from health.compaction.trimming.payload_text import LEFT_OUT, clip, looks_like_diff, trim_diff, without_blobs, words_of
+from health.compaction.trimming.payload_json import Number, looks_like_json, parse, trim_json, written
+from health.compaction.trimming.payload_text import (
+    LEFT_OUT,
+    clip,
+    looks_like_diff,
+    looks_like_log,
+    trim_diff,
+    trim_log,
+    without_blobs,
+    words_of,
+)
 
 HISTORY_CONFIG = PayloadLimits()
 # How often JSON is trimmed to find the limits that fill a room, and the share of it that is near enough.
@@ -83,7 +91,7 @@ def _in_short(
 @of_text
 def is_json(content: str) -> bool:
     """Whether it is a JSON object or array; a line in brackets is none."""
-    if not _looks_like_json(content):
+    if not looks_like_json(content):
         return False
     try:
         parse(content)
@@ -92,12 +100,8 @@ def is_json(content: str) -> bool:
     return True
 
 
-def _looks_like_json(content: str) -> bool:
-    return content.lstrip()[:1] in ("{", "[") and content.rstrip()[-1:] in ("}", "]")
-
-
 def _by_form(content: str, limits: PayloadLimits, keep: frozenset[str], max_chars: int | None = None) -> str:
-    if _looks_like_json(content):
+    if looks_like_json(content):
         try:
             return trim_json(content, limits, keep, cut=lambda string: _short_string(string, limits, keep))
         except (ValueError, RecursionError):

@@ -38,6 +38,12 @@ def test_the_page_says_where_an_agents_files_are(staff: Client, agent: Agent) ->
     assert str(Path(settings.DOMINDS_WORKSPACES_DIR) / "helper") in page
 
 
+def test_the_page_says_what_goes_on_with_an_agent_that_is_switched_off(staff: Client, agent: Agent) -> None:
+    page = staff.get(f"/admin/dialogs/agent/{agent.pk}/change/").content.decode()
+
+    assert "Dialogs that have begun with it go on" in page
+
+
 @pytest.mark.parametrize(("taken", "where"), [(False, "renamed"), (True, "helper")])
 def test_files_go_along_with_a_new_short_name_and_never_among_anothers(
     staff: Client, agent: Agent, settings: Any, tmp_path: Path, taken: bool, where: str

@@ -11,7 +11,7 @@ from django.db.models import F
 
 from dialogs.agents import writes
 from dialogs.api.writes.api_keys import create_key
-from dialogs.common.errors import ClientDriven
+from dialogs.common.errors import DialogError
 from dialogs.compaction.work import perform
 from dialogs.compaction.writes import manual_compaction, view_changes
 from dialogs.compaction.writes.bring_back import bring_back
@@ -96,7 +96,7 @@ def driven(key: ApiKey, llm: LLM) -> Dialog:
 def test_nobody_adds_anything_to_it(driven: Dialog, write: Write) -> None:
     before = stored(driven)
 
-    with pytest.raises(ClientDriven, match="A client drives this conversation"):
+    with pytest.raises(DialogError, match="A client drives this conversation"):
         write(driven)
 
     assert stored(driven) == before

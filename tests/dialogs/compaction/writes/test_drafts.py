@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from dialogs.common.errors import DialogError, InvalidMessage
+from dialogs.common.errors import DialogError
 from dialogs.compaction.work import perform
 from dialogs.compaction.writes.manual_compaction import edit_draft, request
 from dialogs.compaction.writes.view_changes import apply_draft
@@ -73,7 +73,7 @@ def test_what_was_said_cannot_be_edited(dialog: Dialog, draft: CompactionRun) ->
 
 
 def test_an_empty_summary_is_refused(dialog: Dialog, draft: CompactionRun) -> None:
-    with pytest.raises(InvalidMessage):
+    with pytest.raises(DialogError):
         edit_draft(dialog=dialog, run_id=draft.pk, texts={written(draft): "  "})
 
     assert CompactionRun.objects.get().view == draft.view

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import User
 
-from dialogs.common.errors import InvalidMessage
+from dialogs.common.errors import DialogError
 from dialogs.compaction.work import perform
 from dialogs.compaction.writes.manual_compaction import complete
 from dialogs.models import LLM, Dialog, Message, MessageMark
@@ -84,7 +84,7 @@ def test_a_milestone_comes_once(alice: User, dialog: Dialog, task: Message, want
     at_milestone(wanted)
     complete(dialog=dialog, message_id=task.pk, by=alice)
 
-    with pytest.raises(InvalidMessage):
+    with pytest.raises(DialogError):
         complete(dialog=dialog, message_id=task.pk, by=alice)
 
     assert CompactionRun.objects.count() == (wanted is AtMilestone.AUTOMATIC)
@@ -94,7 +94,7 @@ def test_a_milestone_comes_once(alice: User, dialog: Dialog, task: Message, want
 def test_only_a_p1_message_is_a_milestone(alice: User, dialog: Dialog, task: Message, priority: str) -> None:
     set_priority(dialog=dialog, message_id=task.pk, priority=priority)
 
-    with pytest.raises(InvalidMessage, match="P1"):
+    with pytest.raises(DialogError, match="P1"):
         complete(dialog=dialog, message_id=task.pk, by=alice)
 
 

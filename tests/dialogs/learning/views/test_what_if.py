@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from dialogs.learning.views import what_if as view
 from dialogs.learning.what_if.work import perform
-from dialogs.models import Agent, Dialog
+from dialogs.models import LLM, Agent, Dialog
 from health.models import WhatIf
 from tests.dialogs.compacting_builders import a_history, guard
 from tests.dialogs.pages.views.pages import HTMX, Page, page
@@ -59,6 +59,24 @@ def test_below_the_table_the_form_stands_as_it_was_sent(as_alice: Client, helper
     chosen = {attrs["value"] for attrs in fields if attrs.get("type") == "checkbox" and "checked" in attrs}
     assert chosen == {"now", "much_more"}
     assert {"4500", ""} == {attrs["value"] for attrs in fields if str(attrs.get("name")).startswith("other_")}
+
+
+def test_a_limit_that_the_window_has_no_room_for_is_named(as_alice: Client, helper: Agent) -> None:
+    LLM.objects.update(context_length=4000)
+
+    shown = page(as_alice, asked(as_alice, helper, limit=["now", "more", "much_more"])).text
+
+    assert "The window has no room for “a quarter more”, “half as much again”: tried with 3,600 tokens." in shown
+
+
+def test_the_whole_of_an_unknown_window_is_no_limit(as_alice: Client, helper: Agent) -> None:
+    LLM.objects.update(context_length=None)
+    said = "The LLM’s window is unknown, so no limit is the whole of it."
+
+    refused = as_alice.post(WHAT_IF, {"agent": helper.pk, **CHOSEN, "limit": ["window"]}).content.decode()
+
+    assert said in refused
+    assert said in page(as_alice, asked(as_alice, helper, limit=["now", "window"])).text
 
 
 def test_after_cancelling_too_the_form_stands_as_it_was_sent(as_alice: Client, helper: Agent) -> None:

@@ -267,8 +267,8 @@ def test_the_panel_says_why_nothing_is_curated(as_alice: Client, dialog: Dialog)
 
     text = words(shown(as_alice, dialog))
 
-    assert "The agent is offered no tools for reminders, so it curates none." in text
-    assert "caution no tools for reminders are offered, so nothing is curated" in text
+    assert "The agent has no tools to write reminders with, so it writes none." in text
+    assert "caution the agent has no tools to write reminders with, so it writes none" in text
 
 
 def test_the_panel_counts_prompts_and_compliance(as_alice: Client, dialog: Dialog, answer: Message) -> None:

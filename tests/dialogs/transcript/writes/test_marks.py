@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialogs.common.errors import InvalidMessage
+from dialogs.common.errors import DialogError
 from dialogs.models import Dialog, Message, MessageMark
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.writes.dialog_row import add_message
@@ -57,28 +57,28 @@ def test_without_a_priority_there_is_no_area(dialog: Dialog, message: Message) -
 
 @pytest.mark.parametrize("priority", ["0", "4", "P1", "one"])
 def test_another_priority_is_refused(dialog: Dialog, message: Message, priority: str) -> None:
-    with pytest.raises(InvalidMessage):
+    with pytest.raises(DialogError):
         set_priority(dialog=dialog, message_id=message.pk, priority=priority)
 
     assert not MessageMark.objects.exists()
 
 
 def test_an_area_is_short(dialog: Dialog, message: Message) -> None:
-    with pytest.raises(InvalidMessage):
+    with pytest.raises(DialogError):
         set_priority(dialog=dialog, message_id=message.pk, priority="1", area="x" * 81)
 
 
 def test_what_dominds_inserted_cannot_be_marked(dialog: Dialog, message: Message) -> None:
     inserted = add_message(dialog, role=Role.USER, origin=MessageOrigin.PUSH, content="Go on.", parent=message)
 
-    with pytest.raises(InvalidMessage):
+    with pytest.raises(DialogError):
         set_pin(dialog=dialog, message_id=inserted.pk, pinned=True)
 
 
 def test_a_message_of_another_dialog_is_out_of_reach(dialog: Dialog, message: Message) -> None:
     other = Dialog.objects.create(owner=dialog.owner, agent=dialog.agent, llm=dialog.llm, active_at=dialog.active_at)
 
-    with pytest.raises(InvalidMessage):
+    with pytest.raises(DialogError):
         set_pin(dialog=other, message_id=message.pk, pinned=True)
 
 

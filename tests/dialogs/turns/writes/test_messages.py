@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.utils import timezone
 
-from dialogs.common.errors import DialogBusy, InvalidMessage
+from dialogs.common.errors import DialogBusy, DialogError
 from dialogs.models import Dialog, Message, QueuedMessage
 from dialogs.turns.writes.messages import (
     choose_branch,
@@ -53,7 +53,7 @@ def test_a_form_that_names_no_sending_sends_whatever_it_says(dialog: Dialog) -> 
 
 
 def test_a_refused_text_can_be_sent_once_it_fits(dialog: Dialog) -> None:
-    with pytest.raises(InvalidMessage):
+    with pytest.raises(DialogError):
         post_once(dialog=dialog, content=" ", sending="one")
     post_once(dialog=dialog, content="Hello", sending="one")
 
@@ -132,7 +132,7 @@ def test_posting_brings_an_archived_dialog_back(dialog: Dialog) -> None:
 def test_nothing_can_be_posted_into_the_trash(dialog: Dialog) -> None:
     Dialog.objects.update(trashed_at=timezone.now())
 
-    with pytest.raises(InvalidMessage, match="trash"):
+    with pytest.raises(DialogError, match="trash"):
         post_message(dialog=dialog, content="Hello")
 
 
@@ -154,12 +154,12 @@ def test_only_the_last_user_message_can_be_edited(dialog: Dialog) -> None:
     posted(dialog, "Two")
     an_answer(dialog)
 
-    with pytest.raises(InvalidMessage, match="last message"):
+    with pytest.raises(DialogError, match="last message"):
         edit_message(dialog=dialog, message=first, content="Three")
 
 
 def test_a_retry_in_an_empty_dialog_is_refused(dialog: Dialog) -> None:
-    with pytest.raises(InvalidMessage, match="no message"):
+    with pytest.raises(DialogError, match="no message"):
         retry(dialog=dialog)
 
 
