@@ -57,6 +57,8 @@ class Sent:
     view: int | None = None
     # What that shows because it was marked to stay since it was made.
     kept: tuple[int, ...] = ()
+    # What a client sent in fewer words, or without images.
+    shortened: Sequence[int] = ()
     # What the request was estimated to take, where it is guarded.
     estimated_tokens: int | None = None
     # The longest answer that was asked for, where a shorter one had to do.
@@ -145,6 +147,7 @@ def add_call(row: Dialog, held: Claim, *, attempt: int, sent: Sent, number: int 
             "options": sent.options,
             **({"view": sent.view} if sent.view else {}),
             **({"kept": list(sent.kept)} if sent.kept else {}),
+            **({"shortened": list(sent.shortened)} if sent.shortened else {}),
             **({"estimated": sent.estimated_tokens} if sent.estimated_tokens else {}),
             **({"asked": sent.asked_tokens} if sent.asked_tokens else {}),
             **{name: kept[text] for name, text in sent.texts.items() if text},
