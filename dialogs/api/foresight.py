@@ -19,7 +19,7 @@ from dialogs.api.reads.clients import Known
 from dialogs.api.requests import ClientMessage, ClientRequest
 from dialogs.api.writes.client_messages import calls_of, row_of
 from dialogs.api.writes.client_turns import Target, beside_messages
-from dialogs.common.bounded import Bounded
+from dialogs.common.bounded import BoundedCache
 from dialogs.context.beginning import Beginning, standing_now
 from dialogs.context.border import Context, chat_request
 from dialogs.context.estimate import Sizing, going_on, offered_tools, said_bytes
@@ -154,7 +154,7 @@ class Answered:
 
 class Recent:
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._known: Bounded[UUID, Answered] = Bounded(most_bytes)
+        self._known: BoundedCache[UUID, Answered] = BoundedCache(most_bytes)
 
     def below(self, leaf: Message) -> Answered | None:
         """The kept request and answer that end with this message, read with its dialog just now; else None."""

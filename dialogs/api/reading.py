@@ -23,7 +23,7 @@ from dialogs.api.reads.clients import is_clients_dialog, longest_known
 from dialogs.api.requests import DIALOG_HEADER, ClientMessage, ClientRequest, chat_in
 from dialogs.api.schemas import MAX_MESSAGES, ChatBody, ChatMessage, checked, in_range, read_json
 from dialogs.api.writes.client_turns import Seen, Target
-from dialogs.common.bounded import Bounded
+from dialogs.common.bounded import BoundedCache
 from dialogs.models import ApiKey
 
 # By so many messages a conversation is told from others that begin alike.
@@ -52,7 +52,7 @@ class Memory(Generic[Made]):
     """What was made of each message of a conversation, by what it is known by; the oldest are forgotten."""
 
     def __init__(self, most_bytes: int) -> None:
-        self._known: Bounded[str, Remembered[Made]] = Bounded(most_bytes)
+        self._known: BoundedCache[str, Remembered[Made]] = BoundedCache(most_bytes)
 
     def of(self, key: str, messages: Raw) -> Sequence[Made]:
         """Of as many of the first messages as are the same."""

@@ -16,7 +16,7 @@ Value = TypeVar("Value")
 IDLE_SECONDS = 600.0
 
 
-class Bounded(Generic[Key, Value]):
+class BoundedCache(Generic[Key, Value]):
     """From any thread. Whoever uses a value keeps it anew; what was not kept anew is let go as others are kept."""
 
     def __init__(self, most: int) -> None:

@@ -33,9 +33,9 @@ LISTS = "lists"
 _silent_until = 0.0
 _is_away = False
 # An event of a dialog.
-News: TypeAlias = "tuple[UUID, dict[str, Any]]"
+DialogEvent: TypeAlias = "tuple[UUID, dict[str, Any]]"
 # What is to be told, by what it says. An event loop sends its own.
-_waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[Any, ...], News]] = WeakKeyDictionary()
+_waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[Any, ...], DialogEvent]] = WeakKeyDictionary()
 _sending: set[asyncio.Task[None]] = set()
 
 
@@ -70,7 +70,7 @@ async def _patiently(asked: Coroutine[Any, Any, Answer]) -> Answer:
     return task.result()
 
 
-async def _send(*news: News) -> bool:
+async def _send(*news: DialogEvent) -> bool:
     """True where a browser hears it."""
     layer = get_channel_layer()
     if layer is None:
@@ -84,7 +84,7 @@ async def _send(*news: News) -> bool:
     return is_heard
 
 
-def _note(error: Exception | None, news: Sequence[News]) -> None:
+def _note(error: Exception | None, news: Sequence[DialogEvent]) -> None:
     """Say that browsers cannot be told, and that they can again: each answer that streams would say it many times a
     second."""
     global _is_away  # one Redis for the process
@@ -96,7 +96,7 @@ def _note(error: Exception | None, news: Sequence[News]) -> None:
     _is_away = error is not None
 
 
-async def _to_groups(layer: Any, news: Sequence[News]) -> bool:
+async def _to_groups(layer: Any, news: Sequence[DialogEvent]) -> bool:
     """Mostly nobody is in them, which Redis is asked once for all: Channels would ask twice for each."""
     said = [(group_name(dialog_id), event) for dialog_id, event in news]
     changed = [dialog_id for dialog_id, event in news if event["type"] != "dialog.stream"]
@@ -169,7 +169,7 @@ async def all_sent() -> None:
         await asyncio.wait(sending, timeout=MOMENT_SECONDS + 2 * PATIENCE_SECONDS)
 
 
-async def _send_after_a_moment(waiting: dict[tuple[Any, ...], News]) -> None:
+async def _send_after_a_moment(waiting: dict[tuple[Any, ...], DialogEvent]) -> None:
     try:
         await asyncio.sleep(MOMENT_SECONDS)
     finally:

@@ -28,7 +28,7 @@ from pygments.lexer import DelegatingLexer, Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
-from dialogs.common.bounded import Bounded
+from dialogs.common.bounded import BoundedCache
 
 # A fence may be the first line of a list item.
 FENCE = re.compile(r"^(?P<lead>(?:\s|[-+*]\s|\d{1,9}[.)]\s)*)(?P<mark>`{3,}|~{3,})(?P<rest>.*)$")
@@ -61,7 +61,7 @@ ALLOWED: dict[str, frozenset[str]] = {
 ALIGNMENTS = {"text-align:left": "start", "text-align:right": "end", "text-align:center": "center"}
 # A page has half a dozen of them; one with a long history is 30 KB.
 KEPT = 256
-_BLOCKS: Bounded[tuple[str, str], SafeString] = Bounded(MOST_BYTES)
+_BLOCKS: BoundedCache[tuple[str, str], SafeString] = BoundedCache(MOST_BYTES)
 
 
 def split_blocks(text: str) -> list[str]:
