@@ -27,7 +27,7 @@ from dialogs.llms.reads import settings_for
 from dialogs.models import LLM
 from dialogs.providers.base import ProviderError, ProviderSettings
 from dialogs.providers.registry import KINDS, load
-from dialogs.providers.tokenizing import CountsNothing, CountsTokens
+from dialogs.providers.tokenizing import CannotCount, CountsTokens
 from health.compaction.terms.ports import Counter, Grade
 from health.models import CountedText, LlmCalibration
 from health.tokens.calibration import Calibrating, Calibration, Correction, Uncalibrated
@@ -149,7 +149,7 @@ def _told(llm: LLM, asked: Asked, texts: list[str], seconds: float) -> dict[str,
     found: list[int | None] = []
     try:
         found = _ask(settings_for(llm.provider), texts, llm.model_id, seconds)
-    except CountsNothing as error:
+    except CannotCount as error:
         asked.counts = False
         asked.leave_alone(SILENCE_SECONDS)
         logger.info("%s does not count tokens: %s", llm.provider, error)
@@ -164,7 +164,7 @@ def _told(llm: LLM, asked: Asked, texts: list[str], seconds: float) -> dict[str,
 def _ask(settings: ProviderSettings, texts: list[str], model: str, seconds: float) -> list[int | None]:
     provider: object = load(settings.kind)
     if settings.problem or not isinstance(provider, CountsTokens):
-        raise CountsNothing(settings.problem or f"{settings.kind} has no path for it.")
+        raise CannotCount(settings.problem or f"{settings.kind} has no path for it.")
     return provider.count_tokens(settings, texts, model, seconds=seconds)
 
 

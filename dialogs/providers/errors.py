@@ -112,7 +112,7 @@ def translate(error: Exception, *, sdk: ModuleType, settings: ProviderSettings) 
 
 def from_answer(status: int | None, body: object, *, headers: Mapping[str, str] | None = None) -> ProviderError:
     """What an error body means. A status of None or 200 is an error inside a stream that began well."""
-    words = said(body, status)
+    words = error_text(body, status)
     overflow = classify(status, body)
     if overflow:
         return ContextOverflow(
@@ -148,7 +148,7 @@ def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
     return max(0.0, (moment - now).total_seconds())
 
 
-def said(body: object, status: int | None) -> str:
+def error_text(body: object, status: int | None) -> str:
     """The provider's own words, short enough for a page."""
     if status is not None and 300 <= status < 400:
         return f"HTTP {status}: it sends us to another address, which is not followed. Is the base URL right?"

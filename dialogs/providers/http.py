@@ -144,7 +144,7 @@ async def events_of(response: httpx2.Response) -> AsyncGenerator[Iterator[Any], 
 
     Raises ProviderUnreachable where none came: whoever was to answer was lost by a proxy that had begun to.
     """
-    reading, pieces = Reading(), response.aiter_bytes()
+    reading, pieces = EventParser(), response.aiter_bytes()
     async for piece in pieces:
         yield reading.events(piece)
         if reading.is_done:
@@ -199,7 +199,7 @@ def _json_of(said: bytes) -> Any:
     return found
 
 
-class Reading:
+class EventParser:
     """A stream of events, piece by piece. Of an event only its data is kept."""
 
     def __init__(self) -> None:
@@ -279,13 +279,13 @@ async def bound(response: httpx2.Response) -> None:
     stream = response.stream
     assert isinstance(stream, httpx2.AsyncByteStream)
     encoding = response.headers.pop("content-encoding", "").strip().lower()
-    response.stream = Bounded(stream, encoding=encoding, content_type=content_type(response))
+    response.stream = BoundedStream(stream, encoding=encoding, content_type=content_type(response))
 
 
 HOOKS: dict[str, list[Hook]] = {"request": [ask_for_what_can_be_bounded], "response": [bound]}
 
 
-class Bounded(httpx2.AsyncByteStream):
+class BoundedStream(httpx2.AsyncByteStream):
     def __init__(self, stream: httpx2.AsyncByteStream, *, encoding: str, content_type: str) -> None:
         self._stream, self._encoding = stream, encoding
         self._ending = _ends_events if content_type == "text/event-stream" else _ends_lines

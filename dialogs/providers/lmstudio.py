@@ -21,7 +21,7 @@ from dialogs.providers.base import BadAnswer, ModelFacts, ModelNotFound, Provide
 from dialogs.providers.errors import translated
 from dialogs.providers.http import json_of
 from dialogs.providers.openai_compatible import OpenAICompatible
-from dialogs.providers.tokenizing import CountsNothing, Sizes
+from dialogs.providers.tokenizing import CannotCount, Sizes
 from dialogs.providers.usage import as_list, as_mapping, as_text, whole
 
 LOAD = "/api/v1/models/load"
@@ -38,7 +38,7 @@ class LMStudio(OpenAICompatible):
 
     @classmethod
     def count_tokens(cls, settings: ProviderSettings, texts: Sequence[str], model: str, *, seconds: float) -> Sizes:
-        raise CountsNothing("LM Studio has no path for it.")
+        raise CannotCount("LM Studio has no path for it.")
 
     async def list_models(self) -> tuple[ModelFacts, ...]:
         return tuple(entry.facts for entry in await self._listed())

@@ -28,7 +28,7 @@ from dialogs.providers.http import (
     timeouts,
 )
 from dialogs.providers.options import OF_OPENAI, OF_OTHERS, OF_TOOLS, chosen, written_arguments
-from dialogs.providers.tokenizing import LLAMACPP, VLLM, CountsNothing, Sizes, ask
+from dialogs.providers.tokenizing import LLAMACPP, VLLM, CannotCount, Sizes, sizes_by_server
 from dialogs.providers.usage import facts_in
 
 NO_KEY = "none"
@@ -93,11 +93,11 @@ class OpenAICompatible:
     def count_tokens(cls, settings: ProviderSettings, texts: Sequence[str], model: str, *, seconds: float) -> Sizes:
         """Count as vLLM does, else as llama.cpp: that too may be connected as an OpenAI-compatible server."""
         if is_openai(settings.base_url):
-            raise CountsNothing("OpenAI has no path for it.")
+            raise CannotCount("OpenAI has no path for it.")
         try:
-            return ask(VLLM, settings, texts, model, seconds=seconds)
-        except CountsNothing:
-            return ask(LLAMACPP, settings, texts, model, seconds=seconds)
+            return sizes_by_server(VLLM, settings, texts, model, seconds=seconds)
+        except CannotCount:
+            return sizes_by_server(LLAMACPP, settings, texts, model, seconds=seconds)
 
     async def aclose(self) -> None:
         await self._client.close()

@@ -167,7 +167,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Taken:
+class PlayedRequest:
     """A request, and which step answers it."""
 
     request: ChatRequest
@@ -191,7 +191,7 @@ class MemoryScript:
     def __init__(self, steps: Sequence[Step], models: Sequence[Mapping[str, Any]] = ()) -> None:
         self.steps = tuple(steps)
         self.models = models
-        self.taken: list[Taken] = []
+        self.taken: list[PlayedRequest] = []
 
     def take(self, request: ChatRequest) -> Step:
         chosen = choose(self.steps, request, played=sum(not taken.matched for taken in self.taken))
@@ -228,15 +228,15 @@ def _played(log: IO[bytes]) -> int:
     return int(found[1]) if found else 0
 
 
-def choose(steps: Sequence[Step], request: ChatRequest, *, played: int) -> Taken:
+def choose(steps: Sequence[Step], request: ChatRequest, *, played: int) -> PlayedRequest:
     said = next((message.content for message in reversed(request.messages) if message.role == "user"), "")
     for number, step in enumerate(steps):
         if step.match and step.match in said:
-            return Taken(request, number, matched=True)
+            return PlayedRequest(request, number, matched=True)
     in_order = [number for number, step in enumerate(steps) if not step.match]
     if not in_order:
         raise RequestRefused("The script has no step for this request.")
-    return Taken(request, in_order[min(played, len(in_order) - 1)], matched=False)
+    return PlayedRequest(request, in_order[min(played, len(in_order) - 1)], matched=False)
 
 
 def _load(path: Path) -> tuple[tuple[Step, ...], list[dict[str, Any]], bool]:

@@ -41,12 +41,12 @@ class CountsTokens(Protocol):
         ...
 
 
-class CountsNothing(Exception):
+class CannotCount(Exception):
     """This server has no such path, or answers something else there."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Way:
+class TokenizeFormat:
     """What one kind of server is sent, and where in its answer the number is."""
 
     body: Callable[[str, str], dict[str, Any]]
@@ -59,17 +59,19 @@ def _number_of_tokens(body: Any) -> int | None:
 
 
 # Control tokens that are spelled out in a text are control tokens, as in the prompt that the server itself makes.
-LLAMACPP = Way(
+LLAMACPP = TokenizeFormat(
     body=lambda text, model: {"model": model, "content": text, "add_special": False, "parse_special": True},
     size=_number_of_tokens,
 )
-VLLM = Way(
+VLLM = TokenizeFormat(
     body=lambda text, model: {"model": model, "prompt": text, "add_special_tokens": False},
     size=lambda body: whole(as_mapping(body).get("count")),
 )
 
 
-def ask(way: Way, settings: ProviderSettings, texts: Sequence[str], model: str, *, seconds: float) -> Sizes:
+def sizes_by_server(
+    way: TokenizeFormat, settings: ProviderSettings, texts: Sequence[str], model: str, *, seconds: float
+) -> Sizes:
     """Each text's size as the server counts it, None where there was no time. One connection, one text after another.
 
     Raises CountsNothing for a server that does not count, and httpx2.HTTPError where nobody answers at all.
@@ -102,22 +104,22 @@ def ask(way: Way, settings: ProviderSettings, texts: Sequence[str], model: str, 
 def _read(answer: httpx2.Response, *, most: int, end: float) -> bytes:
     """The body. The HTTP library bounds each wait for a piece of it, not all of them."""
     if content_type(answer) in STREAMS:
-        raise CountsNothing(f"a stream at {answer.url}")
+        raise CannotCount(f"a stream at {answer.url}")
     body = bytearray()
     for piece in answer.iter_raw():
         body += piece
         if len(body) > most:
-            raise CountsNothing(f"more than {most:,} bytes at {answer.url}")
+            raise CannotCount(f"more than {most:,} bytes at {answer.url}")
         if time.monotonic() > end:
             raise httpx2.ReadTimeout("It did not end in time.", request=answer.request)
     return bytes(body)
 
 
-def _size_in(answer: httpx2.Response, way: Way, body: bytes) -> int:
+def _size_in(answer: httpx2.Response, way: TokenizeFormat, body: bytes) -> int:
     try:
         found = way.size(json.loads(body)) if answer.is_success else None
     except (ValueError, RecursionError):
         found = None
     if found is None:
-        raise CountsNothing(f"{answer.status_code} at {answer.url}")
+        raise CannotCount(f"{answer.status_code} at {answer.url}")
     return found
