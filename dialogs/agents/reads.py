@@ -57,7 +57,7 @@ def secrets_of(server: McpServer) -> dict[str, str]:
     return stored
 
 
-class Shown(NamedTuple):
+class ReminderInRequest(NamedTuple):
     """A reminder, and what is sent of it; None: all."""
 
     number: int
@@ -73,9 +73,9 @@ class Shown(NamedTuple):
         return self.left is not None
 
 
-def reminders_of(dialog: Dialog) -> tuple[Shown, ...]:
+def reminders_of(dialog: Dialog) -> tuple[ReminderInRequest, ...]:
     """The dialog's reminders, each with its whole text."""
-    return tuple(Shown(*one) for one in _reminders_of(dialog.pk))
+    return tuple(ReminderInRequest(*one) for one in _reminders_of(dialog.pk))
 
 
 @prepared(UUIDField())
@@ -83,7 +83,7 @@ def _reminders_of(dialog_id: Any) -> QuerySet[Reminder, Any]:
     return Reminder.objects.filter(dialog=dialog_id, removed_at=None).values_list("number", "content")
 
 
-def share_passed(dialog: Dialog, reminders: Sequence[Shown]) -> int | None:
+def share_passed(dialog: Dialog, reminders: Sequence[ReminderInRequest]) -> int | None:
     """How many tokens they may have, where they have more: then they are shortened. None where they fit, where the room
     is unknown, and where nothing is compacted by itself."""
     guard = active_guard(dialog) if reminders else None
@@ -95,7 +95,7 @@ def share_passed(dialog: Dialog, reminders: Sequence[Shown]) -> int | None:
     return most if sum(_counter(dialog).count(texts)) > most else None
 
 
-def within_share(dialog: Dialog, reminders: Sequence[Shown]) -> tuple[Shown, ...]:
+def within_share(dialog: Dialog, reminders: Sequence[ReminderInRequest]) -> tuple[ReminderInRequest, ...]:
     """The reminders as a new beginning of a request tells them."""
     most = share_passed(dialog, reminders)
     if most is None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from django.db.models import BigIntegerField, QuerySet
 
-from dialogs.agents.reads import Shown, reminders_of, share_passed, within_share
+from dialogs.agents.reads import ReminderInRequest, reminders_of, share_passed, within_share
 from dialogs.llms.guard import Guard, guard_of
 from dialogs.models import Blob, Dialog, Generation, Message, ToolCall
 from dialogs.models.message import Role
@@ -41,7 +41,7 @@ class Standing:
     taken_back: tuple[str, ...] = ()
     goal: str = ""
     taskdoc: str = ""
-    reminders: tuple[Shown, ...] = ()
+    reminders: tuple[ReminderInRequest, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,8 +145,8 @@ def _read(kept: str) -> Beginning | None:
         return None
 
 
-def _reminder(number: int, content: str, left: str | None = None) -> Shown:
-    return Shown(int(number), str(content), None if left is None else str(left))
+def _reminder(number: int, content: str, left: str | None = None) -> ReminderInRequest:
+    return ReminderInRequest(int(number), str(content), None if left is None else str(left))
 
 
 def _after(first: Standing, calls: Iterable[ToolCall], results: Mapping[int, str]) -> Standing:
@@ -165,7 +165,7 @@ def _after(first: Standing, calls: Iterable[ToolCall], results: Mapping[int, str
             reminders[told["number"]] = _clean(told["content"])
         elif call.name == "add_reminder" and (added := ADDED.search(_result(call, results))):
             reminders[int(added[1])] = _clean(told["content"])
-    return replace(first, taskdoc=taskdoc, reminders=tuple(Shown(*one) for one in reminders.items()))
+    return replace(first, taskdoc=taskdoc, reminders=tuple(ReminderInRequest(*one) for one in reminders.items()))
 
 
 def _contents(standing: Standing) -> dict[int, str]:

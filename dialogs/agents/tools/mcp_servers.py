@@ -162,7 +162,7 @@ async def in_session(
     server: McpServer, work: Callable[[Client], Awaitable[Answer]], *, seconds: float | None = None
 ) -> Answer:
     """What `work` makes of an open session. Raises ToolError; leaves no process behind."""
-    overheard = Overheard()
+    overheard = ServerOutput()
     seconds = min(seconds or server.timeout_seconds, server.timeout_seconds)
     try:
         return await bounded(_work_in_session(server, work, overheard), seconds)
@@ -198,7 +198,7 @@ async def _in_scope(scope: anyio.CancelScope, work: Coroutine[Any, Any, Answer])
 
 
 async def _work_in_session(
-    server: McpServer, work: Callable[[Client], Awaitable[Answer]], overheard: Overheard
+    server: McpServer, work: Callable[[Client], Awaitable[Answer]], overheard: ServerOutput
 ) -> Answer:
     with overheard.scope:
         return await _work_with_transport(server, work, overheard)
@@ -206,7 +206,7 @@ async def _work_in_session(
 
 
 async def _work_with_transport(
-    server: McpServer, work: Callable[[Client], Awaitable[Answer]], overheard: Overheard
+    server: McpServer, work: Callable[[Client], Awaitable[Answer]], overheard: ServerOutput
 ) -> Answer:
     async with AsyncExitStack() as stack:
         if server.transport == McpServer.Transport.STDIO:
@@ -246,7 +246,7 @@ def _program(server: McpServer) -> StdioServerParameters:
 
 # The SDK reads a program's output in an encoding that is named, and holds a line however long it is.
 BOUNDED = "utf-8-bounded"
-_listening: ContextVar[Overheard] = ContextVar("listening")
+_listening: ContextVar[ServerOutput] = ContextVar("listening")
 
 
 class BoundedUtf8(codecs.getincrementaldecoder("utf-8")):  # type: ignore[misc]
@@ -277,7 +277,7 @@ def _bounded_codec(name: str) -> codecs.CodecInfo | None:
 codecs.register(_bounded_codec)
 
 
-class Overheard(asyncio.Protocol):
+class ServerOutput(asyncio.Protocol):
     """What a server says beside the protocol: the end of its stderr, whether its stdout held anything but MCP, how it
     answered over HTTP; and whether a session was opened, after which a request may have been heard."""
 
@@ -323,7 +323,7 @@ class Overheard(asyncio.Protocol):
         return lines[-1][-QUOTED_CHARS:] if lines else ""
 
 
-def trouble(server: McpServer, error: Exception, overheard: Overheard, *, seconds: float) -> ToolError:
+def trouble(server: McpServer, error: Exception, overheard: ServerOutput, *, seconds: float) -> ToolError:
     words = _in_words(server, error, overheard, seconds)
     if not _may_pass(_first(error), overheard):
         return ToolError(words)
@@ -331,7 +331,7 @@ def trouble(server: McpServer, error: Exception, overheard: Overheard, *, second
     return TransientError(words, unsent=not overheard.is_open, retry_after=wait)
 
 
-def _may_pass(error: BaseException, overheard: Overheard) -> bool:
+def _may_pass(error: BaseException, overheard: ServerOutput) -> bool:
     """Whether it lies with the way to the server, or with its being busy; not with what was asked of it."""
     match error:
         case httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError():
@@ -341,7 +341,7 @@ def _may_pass(error: BaseException, overheard: Overheard) -> bool:
     return isinstance(error, TimeoutError | ConnectionError | httpx2.TransportError | anyio.BrokenResourceError)
 
 
-def _in_words(server: McpServer, error: Exception, overheard: Overheard, seconds: float) -> str:
+def _in_words(server: McpServer, error: Exception, overheard: ServerOutput, seconds: float) -> str:
     said = [_what_happened(server, _first(error), seconds)]
     if overheard.garbage:
         said.append(_("It wrote something to its output that is not MCP."))

@@ -25,7 +25,7 @@ MOST_COMPARED = 500
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
-class TooMuch(ValueError):
+class SchemaTooCostly(ValueError):
     """The schema asks for more work than any tool needs."""
 
 
@@ -39,7 +39,7 @@ def problem_of(schema: Any) -> str:
         if elsewhere := next(_leading_out(schema, DEEPEST), None):
             return f"its schema refers to something outside itself: {elsewhere[:100]}"
         checker_for(schema).check_schema(schema)
-    except (TooMuch, RecursionError):
+    except (SchemaTooCostly, RecursionError):
         return f"its schema is nested deeper than {DEEPEST} levels"
     except jsonschema.SchemaError as error:
         return f"its schema is wrong: {error.message[:200]}"
@@ -63,7 +63,7 @@ def check(arguments: Any, schema: Mapping[str, Any]) -> None:
 def _leading_out(value: Any, levels: int, *, is_root: bool = True) -> Iterator[str]:
     """References to other addresses, and parts that name a draft of their own."""
     if not levels:
-        raise TooMuch
+        raise SchemaTooCostly
     if isinstance(value, Mapping):
         yield from (there for name in REFERENCES if isinstance(there := value.get(name), str) and there[:1] != "#")
         if not is_root and isinstance(draft := value.get("$schema"), str):
@@ -91,7 +91,7 @@ def _counting(kind: Any, left: Iterator[int]) -> Any:
     def counted(check: Any) -> Any:
         def step(*held: Any) -> Iterator[Any]:
             if next(left, None) is None:
-                raise TooMuch("to check them takes too long")
+                raise SchemaTooCostly("to check them takes too long")
             yield from check(*held) or ()
 
         return step
