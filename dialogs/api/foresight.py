@@ -37,7 +37,7 @@ from health.loops import EVERY_CALLS
 
 
 @dataclass(frozen=True)
-class Foreseen:
+class SpeculativeRequest:
     """A request, with what was read and reckoned for it: the stored messages that it goes on below, and the rest."""
 
     request: ChatRequest
@@ -47,13 +47,13 @@ class Foreseen:
 
 
 @dataclass(frozen=True)
-class Place:
+class AppendPoint:
     """Where the new messages of a request go: below these, which are stored. `before`: how these were sent last."""
 
     dialog: Dialog
     course: Course
     branch: tuple[Message, ...] = ()
-    before: Answered | None = None
+    before: AnsweredRequest | None = None
 
     @property
     def number(self) -> int | None:
@@ -63,7 +63,9 @@ class Place:
         return None if self.branch else 1
 
 
-def foreseen(*, key: ApiKey, target: Target, request: ClientRequest, known: Known) -> Foreseen | None:
+def speculative_request(
+    *, key: ApiKey, target: Target, request: ClientRequest, known: Known
+) -> SpeculativeRequest | None:
     """Reads the database. `known` is where its history is known. None where something may come between."""
     if _is_looked_at_first(target, request):
         return None
@@ -78,7 +80,7 @@ def foreseen(*, key: ApiKey, target: Target, request: ClientRequest, known: Know
     if not is_sent_as_it_is(sizing, guard):
         return None
     asked, settings = chat_request(context, tools=tools), settings_for(target.llm.provider)
-    return Foreseen(asked, settings, place.branch, Ahead(guard, sizing, asked, settings, place.number))
+    return SpeculativeRequest(asked, settings, place.branch, Ahead(guard, sizing, asked, settings, place.number))
 
 
 def _is_looked_at_first(target: Target, request: ClientRequest) -> bool:
@@ -89,12 +91,12 @@ def _is_looked_at_first(target: Target, request: ClientRequest) -> bool:
     )
 
 
-def _new_place() -> Place:
+def _new_place() -> AppendPoint:
     dialog = new(Dialog, is_client_driven=True)
-    return Place(dialog, new(Course, dialog=dialog, number=1))
+    return AppendPoint(dialog, new(Course, dialog=dialog, number=1))
 
 
-def _place_of(known: Known, request: ClientRequest) -> Place | None:
+def _place_of(known: Known, request: ClientRequest) -> AppendPoint | None:
     last = known.messages[0]
     is_same_again, is_replaced = known.length == len(request.messages), not known.length
     if is_same_again or is_replaced or known.below or last.dialog.is_busy:
@@ -103,10 +105,10 @@ def _place_of(known: Known, request: ClientRequest) -> Place | None:
         return None
     # The dialog that is known is taken up later, as it was read.
     before = RECENT.below(last)
-    return Place(same_again(last.dialog), last.course, before.branch if before else course_branch(last), before)
+    return AppendPoint(same_again(last.dialog), last.course, before.branch if before else course_branch(last), before)
 
 
-def _context(place: Place, new: Sequence[ClientMessage]) -> Context:
+def _context(place: AppendPoint, new: Sequence[ClientMessage]) -> Context:
     """As it will be once it is stored, but for the ids."""
     calls = _calls(place)
     rows: list[Message] = []
@@ -122,7 +124,7 @@ def _context(place: Place, new: Sequence[ClientMessage]) -> Context:
     return going_on(place.before.context, found) if place.before else found
 
 
-def _calls(place: Place) -> dict[int, tuple[ToolCall, ...]]:
+def _calls(place: AppendPoint) -> dict[int, tuple[ToolCall, ...]]:
     if place.before and not place.before.has_any_calls:
         return {}
     return calls_by_message([message.id for message in place.branch if message.role == Role.ASSISTANT])
@@ -134,7 +136,7 @@ PLAIN = {MessageOrigin.CLIENT, MessageOrigin.TOOL, MessageOrigin.AGENT}
 
 
 @dataclass(frozen=True)
-class Answered:
+class AnsweredRequest:
     """A request as it was made, and the answer to it: the course's generation with this number."""
 
     context: Context
@@ -152,11 +154,11 @@ class Answered:
         return self.has_calls or bool(self.context.calls)
 
 
-class Recent:
+class AnsweredCache:
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._known: BoundedCache[UUID, Answered] = BoundedCache(most_bytes)
+        self._known: BoundedCache[UUID, AnsweredRequest] = BoundedCache(most_bytes)
 
-    def below(self, leaf: Message) -> Answered | None:
+    def below(self, leaf: Message) -> AnsweredRequest | None:
         """The kept request and answer that end with this message, read with its dialog just now; else None."""
         known = self._known.get(leaf.dialog_id)
         is_as_left = known is not None and (known.answer.pk, known.version) == (leaf.pk, leaf.dialog.version)
@@ -168,7 +170,7 @@ class Recent:
             size = said_bytes(context) + EACH * len(context.branch) + BESIDE
             before = self._known.get(answer.dialog_id)
             _let_go(context.branch[len(before.context.branch) if before else 0 :])
-            found = Answered(context, answer, answer.dialog.version, number, has_calls)
+            found = AnsweredRequest(context, answer, answer.dialog.version, number, has_calls)
             self._known.keep(answer.dialog_id, found, size=size)
 
 
@@ -186,4 +188,4 @@ def _is_whole(context: Context, answer: Message, *, has_calls: bool) -> bool:
     return is_next and is_plain and says_something and {one.origin for one in context.branch} <= PLAIN
 
 
-RECENT = Recent()
+RECENT = AnsweredCache()

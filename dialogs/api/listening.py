@@ -24,12 +24,12 @@ from health.models import CompactionRun
 
 
 @dataclass(frozen=True)
-class Said:
+class AnswerText:
     text: str
 
 
 @dataclass(frozen=True)
-class Thought:
+class ThoughtText:
     text: str
 
 
@@ -41,24 +41,24 @@ class Notice:
     done: bool
 
 
-Heard = Said | Thought | Notice
+ClientPiece = AnswerText | ThoughtText | Notice
 
 
-def joined(heard: Iterable[Heard]) -> Iterator[Heard]:
+def join_pieces(heard: Iterable[ClientPiece]) -> Iterator[ClientPiece]:
     """Words that follow each other as one piece: what has come at once is sent at once."""
     for _kind, alike in groupby(heard, type):
         run = list(alike)
         match run[0]:
-            case Said():
-                yield Said(_words(run))
-            case Thought():
-                yield Thought(_words(run))
+            case AnswerText():
+                yield AnswerText(_words(run))
+            case ThoughtText():
+                yield ThoughtText(_words(run))
             case _:
                 yield from run
 
 
-def _words(run: Iterable[Heard]) -> str:
-    return "".join(one.text for one in run if isinstance(one, Said | Thought))
+def _words(run: Iterable[ClientPiece]) -> str:
+    return "".join(one.text for one in run if isinstance(one, AnswerText | ThoughtText))
 
 
 class Listener(Subscriber):
@@ -80,7 +80,7 @@ class Listener(Subscriber):
         self._has_called = False
         self._waiting = False
         # None: nothing more will come.
-        self._heard: asyncio.Queue[Heard | None] = asyncio.Queue()
+        self._heard: asyncio.Queue[ClientPiece | None] = asyncio.Queue()
         self._begun = asyncio.Event()
 
     @property
@@ -121,7 +121,7 @@ class Listener(Subscriber):
             async with asyncio.timeout(patience):
                 await self._begun.wait()
 
-    async def waiting(self) -> list[Heard]:
+    async def waiting(self) -> list[ClientPiece]:
         """All that waits, as soon as something does; nothing more is to be waited for once it `is_over`."""
         found = [await self._heard.get()]
         while not self._heard.empty():
@@ -144,14 +144,14 @@ class Listener(Subscriber):
                 self._has_called = True
             case ReasoningDelta(text):
                 self._thought.append(text)
-                self._put(Thought(text))
+                self._put(ThoughtText(text))
 
     def _say(self, text: str) -> None:
         if self._has_called and text.strip():
             self._has_called = False
             text = f"\n\n{text.lstrip()}" if self.text.strip() else text
         self._said.append(text)
-        self._put(Said(text))
+        self._put(AnswerText(text))
 
     def compacting(self) -> None:
         self._waiting = True
@@ -180,6 +180,6 @@ class Listener(Subscriber):
             self.compacted(None)
         self._put(None)
 
-    def _put(self, heard: Heard | None) -> None:
+    def _put(self, heard: ClientPiece | None) -> None:
         self._heard.put_nowait(heard)
         self._begun.set()

@@ -15,7 +15,7 @@ from typing import Any
 from dialogs.api import chunks
 from dialogs.api.chunks import Envelope
 from dialogs.api.errors import ApiError, failure, internal, stopped
-from dialogs.api.listening import Heard, Notice, Said, Thought, joined
+from dialogs.api.listening import AnswerText, ClientPiece, Notice, ThoughtText, join_pieces
 from dialogs.api.requests import ClientCall
 from dialogs.api.turn import ClientTurn
 from dialogs.common.threads import in_db
@@ -46,22 +46,22 @@ def failed(turn: ClientTurn) -> ApiError | None:
 
 
 @dataclass
-class Teller:
+class PieceWriter:
     """Writes what is heard as the client wants to be told. Knows whether the answer has said anything yet."""
 
     sent: Envelope
     how: str
     has_said: bool = False
 
-    def pieces(self, waiting: Sequence[Heard]) -> bytes:
-        return b"".join(map(self._piece, joined(waiting)))
+    def pieces(self, waiting: Sequence[ClientPiece]) -> bytes:
+        return b"".join(map(self._piece, join_pieces(waiting)))
 
-    def _piece(self, heard: Heard) -> bytes:
+    def _piece(self, heard: ClientPiece) -> bytes:
         match heard:
-            case Said(text):
+            case AnswerText(text):
                 self.has_said = True
                 return self.sent.text(text)
-            case Thought(text):
+            case ThoughtText(text):
                 return self.sent.thought(text)
             case Notice(words, done):
                 return self.notice(words, done=done)
@@ -80,7 +80,7 @@ class Teller:
 
 async def stream(turn: ClientTurn, sent: Envelope, how: str, *, wants_usage: bool) -> AsyncGenerator[bytes, None]:
     """Every byte of a streamed answer. Whoever closes it has left."""
-    teller = Teller(sent, how)
+    teller = PieceWriter(sent, how)
     try:
         async for said in _said(turn, teller):
             yield said
@@ -90,7 +90,7 @@ async def stream(turn: ClientTurn, sent: Envelope, how: str, *, wants_usage: boo
         turn.listener.leave()
 
 
-async def _said(turn: ClientTurn, teller: Teller) -> AsyncGenerator[bytes, None]:
+async def _said(turn: ClientTurn, teller: PieceWriter) -> AsyncGenerator[bytes, None]:
     """What is heard, all that waits at once; a comment where nothing was for a while. The role goes first."""
     first = teller.sent.role()
     if not turn.listener.has_begun:
@@ -120,7 +120,7 @@ async def _comment(turn: ClientTurn) -> bytes:
     return chunks.as_comment(run.tokens_now, run.limit_tokens) if run else chunks.as_comment()
 
 
-def _ending(turn: ClientTurn, teller: Teller, *, wants_usage: bool) -> Iterator[bytes]:
+def _ending(turn: ClientTurn, teller: PieceWriter, *, wants_usage: bool) -> Iterator[bytes]:
     error = failed(turn)
     if error:
         yield chunks.event(error.as_json())
