@@ -212,7 +212,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Brought:
+class SettingsFile:
     """Everybody's settings; and by their short names those that agents have of their own, empty for none any more.
 
     Agents that the file does not name keep theirs.
@@ -224,7 +224,7 @@ class Brought:
     when_full: Mapping[str, str]
 
 
-def read_yaml(raw: bytes) -> Brought | list[Problem]:
+def read_yaml(raw: bytes) -> SettingsFile | list[Problem]:
     """What the file says, or what is wrong with it."""
     if len(raw) > MOST_BYTES:
         return [Problem(_("The file is larger than settings are."))]
@@ -233,7 +233,7 @@ def read_yaml(raw: bytes) -> Brought | list[Problem]:
         if _has_aliases(text):
             return [Problem(_("Aliases (*name) are not read here."))]
         config, agents = configuration.load(text), configuration.load_agents(text)
-        found = Brought(config, agents, configuration.load_when_full(text))
+        found = SettingsFile(config, agents, configuration.load_when_full(text))
     except UnicodeDecodeError:
         return [Problem(_("This is not a text file."))]
     except (yaml.YAMLError, RecursionError) as error:
