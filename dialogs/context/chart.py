@@ -12,7 +12,7 @@ from health.selectors import Point
 
 WIDTH, HEIGHT = 320.0, 140.0
 LEFT, RIGHT, TOP, BOTTOM = 40.0, 8.0, 10.0, 20.0
-Place = tuple[float, float]
+ChartPoint = tuple[float, float]
 # A little room above the highest line.
 HEADROOM = 1.08
 
@@ -103,10 +103,10 @@ def _dot(at: int, point: Point, history: Sequence[Point], top: float) -> Dot:
     return Dot(_x(at, history), y, point.level, point.number, point.prompt_tokens)
 
 
-def _ceiling(history: Sequence[Point], ceilings: Sequence[int | None], top: float) -> list[Place | None]:
+def _ceiling(history: Sequence[Point], ceilings: Sequence[int | None], top: float) -> list[ChartPoint | None]:
     """A ceiling holds until another is read, so it crosses gaps and spans the chart; None where it is above."""
     known = [ceiling for ceiling in ceilings if ceiling is not None]
-    held, places = known[0] if known else None, list[Place | None]()
+    held, places = known[0] if known else None, list[ChartPoint | None]()
     for at, ceiling in enumerate(ceilings):
         held = ceiling or held
         places.append(None if held is None or held > top else (_x(at, history), _y(held, top)))
@@ -115,7 +115,7 @@ def _ceiling(history: Sequence[Point], ceilings: Sequence[int | None], top: floa
     return places
 
 
-def _lines(points: Iterable[Place | None]) -> tuple[str, ...]:
+def _lines(points: Iterable[ChartPoint | None]) -> tuple[str, ...]:
     """SVG point lists of the stretches between the gaps."""
     stretches: list[list[str]] = [[]]
     for point in points:

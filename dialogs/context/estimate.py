@@ -34,7 +34,7 @@ from health.tokens.messages import as_sent, overhead_tokens, tools_tokens
 
 
 @dataclass(frozen=True, kw_only=True)
-class Foretold:
+class RequestEstimate:
     """What a request is to be reckoned with, the margin in it, and the same before anything learned corrected it, as
     `counter` counted it."""
 
@@ -114,8 +114,8 @@ class Sizing:
         return self.known or estimate(self.context, self.tools, self.counter)
 
     @cached_property
-    def foretold(self) -> Foretold:
-        return foretold(self.estimate, self.context.dialog.llm, self.tools, self.counter)
+    def request_estimate(self) -> RequestEstimate:
+        return request_estimate(self.estimate, self.context.dialog.llm, self.tools, self.counter)
 
     @property
     def is_counted(self) -> bool:
@@ -186,7 +186,7 @@ def overhead(llm: LLM, tools: Sequence[Mapping[str, Any]], counter: Counter) -> 
 
 def estimate(context: Context, tools: Sequence[Mapping[str, Any]], counter: Counter) -> Estimate:
     """The request that `context` makes now."""
-    said = [Said(sent_text(one, context), _part_of(one), media_of(one, context)) for one in context.pieces]
+    said = [CountedText(sent_text(one, context), _part_of(one), media_of(one, context)) for one in context.pieces]
     media = sum((one.media for one in said if one.media is not NO_MEDIA), NO_MEDIA)
     likely = likely_of(counter)
     found = Estimate(**_parts(said, context, tools, likely), media=media, counter=counter.name, grade=counter.grade)
@@ -195,7 +195,7 @@ def estimate(context: Context, tools: Sequence[Mapping[str, Any]], counter: Coun
     return replace(found, margin=max(0, sum(_parts(said, context, tools, counter).values()) - found.tokens))
 
 
-class Said(NamedTuple):
+class CountedText(NamedTuple):
     """What is counted of one message, and what it is spent on. There may be hundreds, counted twice."""
 
     text: str
@@ -204,7 +204,7 @@ class Said(NamedTuple):
 
 
 def _parts(
-    said: Sequence[Said], context: Context, tools: Sequence[Mapping[str, Any]], counter: Counter
+    said: Sequence[CountedText], context: Context, tools: Sequence[Mapping[str, Any]], counter: Counter
 ) -> dict[str, int]:
     sizes, frame = counter.count([one.text for one in said]), counter.per_message
     spent = {"summaries": 0, "messages": 0, "tool_results": 0}
@@ -228,13 +228,15 @@ def _parts(
     }
 
 
-def foretold(guessed: Estimate, llm: LLM, tools: Sequence[Mapping[str, Any]], counter: Counter) -> Foretold:
+def request_estimate(
+    guessed: Estimate, llm: LLM, tools: Sequence[Mapping[str, Any]], counter: Counter
+) -> RequestEstimate:
     """The estimate that the provider's report of this request is to be held against."""
     known, schemas, media = correction_of(counter), tools_tokens(llm.model_id, tools), guessed.media
     besides = guessed.margin + round(known.tools_ratio * schemas) + known.of_images(media.tokens, media.pictures)
     text = round((guessed.tokens - besides) / known.ratio)
     raw = RawEstimate(text=text, tools=schemas, images=media.tokens, pictures=media.pictures)
-    return Foretold(tokens=guessed.tokens, raw=raw, margin=guessed.margin, counter=plain_of(counter).name)
+    return RequestEstimate(tokens=guessed.tokens, raw=raw, margin=guessed.margin, counter=plain_of(counter).name)
 
 
 def media_of(piece: Piece, context: Context) -> Media:

@@ -14,7 +14,7 @@ from django.db.models import BigIntegerField, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dialogs.context.estimate import Foretold
+from dialogs.context.estimate import RequestEstimate
 from dialogs.llms.guard import bounds_of, is_window_as_loaded, kind_of
 from dialogs.llms.reads import configured
 from dialogs.llms.writes.providers import small_window_ceiling
@@ -209,7 +209,7 @@ def _locked(llm: LLM) -> LlmBounds:
 
 # --- What a report teaches about estimates: one more sample for its LLM ---
 @transaction.atomic
-def learn_from_usage(*, llm: LLM, foretold: Foretold, reported: int) -> None:
+def learn_from_usage(*, llm: LLM, foretold: RequestEstimate, reported: int) -> None:
     """`reported` is the prompt tokens of the provider's usage for the request that was foretold.
 
     The margin is no part of what was thought likely, so it is no error of it.
