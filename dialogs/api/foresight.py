@@ -23,7 +23,7 @@ from dialogs.common.bounded import BoundedCache
 from dialogs.context.beginning import Beginning, standing_now
 from dialogs.context.border import Context, chat_request
 from dialogs.context.estimate import Sizing, going_on, offered_tools, said_bytes
-from dialogs.driver.guarding import Ahead, is_sent_as_it_is
+from dialogs.driver.guarding import PreparedRequest, is_sent_as_it_is
 from dialogs.llms.guard import guard_of
 from dialogs.llms.reads import settings_for
 from dialogs.llms.windows import must_be_asked
@@ -43,7 +43,7 @@ class SpeculativeRequest:
     request: ChatRequest
     settings: ProviderSettings
     branch: tuple[Message, ...]
-    ahead: Ahead
+    ahead: PreparedRequest
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,9 @@ def speculative_request(
     if not is_sent_as_it_is(sizing, guard):
         return None
     asked, settings = chat_request(context, tools=tools), settings_for(target.llm.provider)
-    return SpeculativeRequest(asked, settings, place.branch, Ahead(guard, sizing, asked, settings, place.number))
+    return SpeculativeRequest(
+        asked, settings, place.branch, PreparedRequest(guard, sizing, asked, settings, place.number)
+    )
 
 
 def _is_looked_at_first(target: Target, request: ClientRequest) -> bool:

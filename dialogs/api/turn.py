@@ -30,7 +30,7 @@ from dialogs.api.writes.client_turns import (
 )
 from dialogs.common.threads import in_db, own_threads
 from dialogs.compaction.reads.compaction import newest_run
-from dialogs.driver.guarding import Looked
+from dialogs.driver.guarding import DialogRead
 from dialogs.driver.run import Known, begun, drive_for, read
 from dialogs.driver.streaming import Call
 from dialogs.llms.windows import must_be_asked, refusal
@@ -125,18 +125,18 @@ class ClientTurn:
             logger.exception("A client's request is stored without its first call")
             # What was seen may have been changed in memory.
             taken = take_up(key=self.key, target=self.target, request=self.request)
-            looked = Looked(taken.dialog, taken.branch)
+            looked = DialogRead(taken.dialog, taken.branch)
         try:
             return taken, read(taken.claim.dialog_id, looked)
         except Exception:  # the driver reads again, and knows what to do about it
             return taken, None
 
     @transaction.atomic
-    def _store_and_begin(self) -> tuple[StoredRequest, Looked, Call | None]:
+    def _store_and_begin(self) -> tuple[StoredRequest, DialogRead, Call | None]:
         """The request; and its first call, where nothing has come between since it was foreseen."""
         taken = take_up(key=self.key, target=self.target, request=self.request, seen=self.seen)
         ahead = self.foreseen.ahead if self.foreseen and taken.is_as_seen else None
-        looked = Looked(taken.dialog, taken.branch, ahead, taken.is_new)
+        looked = DialogRead(taken.dialog, taken.branch, ahead, taken.is_new)
         return taken, looked, begun(taken.claim, looked, self.listener) if ahead else None
 
     def _conclude(self, taken: StoredRequest, known: Known, last: Generation, has_calls: bool) -> None:

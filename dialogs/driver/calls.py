@@ -15,8 +15,8 @@ from itertools import chain
 from dialogs.context.border import Context, chat_request, instructions_of
 from dialogs.context.estimate import Sizing, beside_an_answer
 from dialogs.context.reads.sent import stable_prefix
-from dialogs.driver.guarding import Looked
-from dialogs.driver.seam import Seam
+from dialogs.driver.guarding import DialogRead
+from dialogs.driver.seam import RepetitionFilter
 from dialogs.driver.streaming import Call
 from dialogs.driver.watch import Watch
 from dialogs.llms.guard import Guard
@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 MOST_CHANGES = 3
 
 
-def begin(claim: Claim, looked: Looked, *, attempt: int) -> Call:
+def begin(claim: Claim, looked: DialogRead, *, attempt: int) -> Call:
     """Read what is sent, unless that was done a moment ago; record that it is sent. Where the dialog has changed since
     it was read, as a person typed, it is read anew."""
 
@@ -50,7 +50,7 @@ def begin(claim: Claim, looked: Looked, *, attempt: int) -> Call:
             call = _begun(looked, recorded, attempt=attempt)
             break
         except generations.Outdated:
-            looked = Looked(dialog_to_drive(claim.dialog_id))
+            looked = DialogRead(dialog_to_drive(claim.dialog_id))
     else:
         raise generations.Outdated
     if call.sizing.is_counted and (share := stable_prefix(call.generation.course_id)) is not None:
@@ -58,7 +58,7 @@ def begin(claim: Claim, looked: Looked, *, attempt: int) -> Call:
     return call
 
 
-def begin_taken(claim: Claim, looked: Looked) -> Call:
+def begin_taken(claim: Claim, looked: DialogRead) -> Call:
     """The first try of what was taken up a moment ago, recorded in the same transaction."""
 
     def recorded(sent: Sent) -> Generation:
@@ -68,7 +68,7 @@ def begin_taken(claim: Claim, looked: Looked) -> Call:
     return _begun(looked, recorded, attempt=1)
 
 
-def _begun(looked: Looked, recorded: Callable[[Sent], Generation], *, attempt: int) -> Call:
+def _begun(looked: DialogRead, recorded: Callable[[Sent], Generation], *, attempt: int) -> Call:
     dialog, guard, sizing = looked.dialog, looked.guard, looked.sizing.to_send()
     context = _urged(continuing(sizing.context), attempt=attempt)
     if context is not sizing.context:
@@ -82,7 +82,7 @@ def _begun(looked: Looked, recorded: Callable[[Sent], Generation], *, attempt: i
     return Call(generation, request, service, sizing, watch, dialog.is_client_driven, _seam(context, request))
 
 
-def _made_ahead(looked: Looked, context: Context) -> ChatRequest | None:
+def _made_ahead(looked: DialogRead, context: Context) -> ChatRequest | None:
     """Where nothing was added to it since."""
     return looked.ahead.request if looked.ahead and context is looked.sizing.context else None
 
@@ -94,13 +94,13 @@ def _urged(context: Context, *, attempt: int) -> Context:
     return replace(context, urge=prompt("empty", language=context.dialog.work_language))
 
 
-def _seam(context: Context, request: ChatRequest) -> Seam | None:
+def _seam(context: Context, request: ChatRequest) -> RepetitionFilter | None:
     """Where the answer goes on with one that was cut."""
     pieces = cut_answer(context.branch)
     if not pieces:
         return None
     sent = request.messages[-1].content if request.continues else None
-    return Seam("".join(piece.content for piece in pieces), sent=sent)
+    return RepetitionFilter("".join(piece.content for piece in pieces), sent=sent)
 
 
 def fitted(request: ChatRequest, sizing: Sizing, guard: Guard | None) -> ChatRequest:

@@ -48,10 +48,10 @@ from dialogs.driver.decide import (
     decide,
 )
 from dialogs.driver.generate import answer, generate
-from dialogs.driver.guarding import Looked, guarded, look_at
+from dialogs.driver.guarding import DialogRead, guarded, look_at
 from dialogs.driver.run_tools import run_tools
 from dialogs.driver.streaming import Call
-from dialogs.driver.subscriber import NOBODY, Subscriber
+from dialogs.driver.subscriber import NO_SUBSCRIBER, Subscriber
 from dialogs.driver.writes import cutting, turns
 from dialogs.llms.windows import fresh_window, must_be_asked, tells_window
 from dialogs.providers.base import ProviderError
@@ -95,7 +95,7 @@ def policy(attempts: int | None = None) -> Policy:
 
 
 # A dialog that an answer is made for, None where it is gone; and where it stands.
-Read = tuple[Looked | None, State]
+Read = tuple[DialogRead | None, State]
 # What is known of a client's dialog that was just taken up: its first call, where that is recorded already.
 Known = Read | Call | None
 
@@ -149,7 +149,7 @@ async def _hand_over(claim: Claim) -> None:
     await in_db(queue_drive)(claim.dialog_id)
 
 
-def begun(claim: Claim, looked: Looked, subscriber: Subscriber) -> Call | None:
+def begun(claim: Claim, looked: DialogRead, subscriber: Subscriber) -> Call | None:
     """The first call of a client's turn, recorded in the transaction that took the turn up; None where anything is to
     be done before."""
     if tells_window(looked.dialog.llm):
@@ -175,7 +175,7 @@ async def drive_for(claim: Claim, subscriber: Subscriber, known: Known) -> None:
         raise
 
 
-async def hold_lease(claim: Claim, subscriber: Subscriber = NOBODY, known: Known = None) -> bool:
+async def hold_lease(claim: Claim, subscriber: Subscriber = NO_SUBSCRIBER, known: Known = None) -> bool:
     """Run a slice while another task renews its lease. Raises LeaseLost, in a group, when another took over."""
     async with asyncio.TaskGroup() as group:
         renewing = group.create_task(keep_lease(claim))
@@ -216,7 +216,9 @@ def _rules(subscriber: Subscriber) -> Policy:
     return policy() if subscriber.tries_again else policy(attempts=1)
 
 
-async def look(claim: Claim, subscriber: Subscriber = NOBODY, known: Read | None = None) -> tuple[State, Looked | None]:
+async def look(
+    claim: Claim, subscriber: Subscriber = NO_SUBSCRIBER, known: Read | None = None
+) -> tuple[State, DialogRead | None]:
     """Where the dialog stands; and how full the next request would be, where somebody guards it.
 
     With what was read for that, where it will do for the next request.
@@ -241,19 +243,23 @@ async def look(claim: Claim, subscriber: Subscriber = NOBODY, known: Read | None
     return state, None if tells_window(dialog.llm) else looked
 
 
-def read(dialog_id: UUID, known: Looked | None = None) -> Read:
+def read(dialog_id: UUID, known: DialogRead | None = None) -> Read:
     """With what the guard knows, unless a server must be asked for its window first."""
     with asked_once():
         dialog = known.dialog if known else driven(dialog_id)
         if dialog is None:
             return None, State(answer_due=False)
         state = state_of(dialog)
-        looked = known or (look_at(dialog) if state.answer_due else Looked(dialog))
+        looked = known or (look_at(dialog) if state.answer_due else DialogRead(dialog))
         return looked, state if must_be_asked(dialog.llm) else guarded(state, looked)
 
 
 async def perform(
-    action: Action, claim: Claim, rules: Policy, subscriber: Subscriber = NOBODY, looked: Looked | None = None
+    action: Action,
+    claim: Claim,
+    rules: Policy,
+    subscriber: Subscriber = NO_SUBSCRIBER,
+    looked: DialogRead | None = None,
 ) -> bool:
     """False where it is known that nothing is left to do."""
     match action:
@@ -292,7 +298,9 @@ FALLBACK = "static"
 MOST_TRIES = 3
 
 
-async def make_room(action: Compact | AwaitCompaction | Refuse, claim: Claim, subscriber: Subscriber = NOBODY) -> None:
+async def make_room(
+    action: Compact | AwaitCompaction | Refuse, claim: Claim, subscriber: Subscriber = NO_SUBSCRIBER
+) -> None:
     """Compact the context for the next request, and return when that is over, however it ended; or give it up."""
     if isinstance(action, Refuse):
         await in_db(cutting.refuse)(claim, why=action.why)

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from dialogs.driver.seam import Seam
+from dialogs.driver.seam import RepetitionFilter
 from dialogs.models import Generation
 from dialogs.providers.base import (
     ChatRequest,
@@ -64,14 +64,14 @@ class Subscriber:
         await asyncio.Future()
 
 
-NOBODY = Subscriber()
+NO_SUBSCRIBER = Subscriber()
 
 
 END_SECONDS = 5.0
 
 
-async def told(
-    provider: Provider, request: ChatRequest, subscriber: Subscriber, seam: Seam | None = None
+async def stream_to(
+    provider: Provider, request: ChatRequest, subscriber: Subscriber, seam: RepetitionFilter | None = None
 ) -> AsyncGenerator[StreamEvent, None]:
     """The events of an answer as they come; behind a seam only those that are new. The subscriber hears each first."""
     async with aclosing(provider.stream(request)) as events:
@@ -123,7 +123,7 @@ class HeadStart:
         try:
             async with (
                 borrowed(self._settings) as provider,
-                aclosing(told(provider, self._request, self._subscriber)) as events,
+                aclosing(stream_to(provider, self._request, self._subscriber)) as events,
             ):
                 async for event in events:
                     self._waiting.put_nowait(event)
