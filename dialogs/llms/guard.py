@@ -76,7 +76,7 @@ class Guard:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Known:
+class KnownWindow:
     """What is known of a window: its tokens, where that comes from, and the least answer that must have room.
 
     `bound` is what was learned; where that is a guess, `highest` is the most that was not refused yet.
@@ -115,7 +115,7 @@ def guard_of(dialog: Dialog, config: ContextConfig | None = None) -> Guard | Non
     if is_window_as_loaded(dialog.llm):
         guard = _lmstudio(dialog, config)
     else:
-        known = known_of(dialog)
+        known = known_window(dialog)
         guard = None if known.room is None and not has_limit(dialog) else _by_window(dialog, config, known)
     if guard is None:
         return None
@@ -175,17 +175,17 @@ def bounds_of(llm: LLM) -> Bounds:
 
 def by_limit(dialog: Dialog, config: ContextConfig | None = None) -> Guard:
     """The limit as configured for this agent and LLM, whether or not a budget is switched on."""
-    return _by_window(dialog, config or config_of(dialog), known_of(dialog), budget=True)
+    return _by_window(dialog, config or config_of(dialog), known_window(dialog), budget=True)
 
 
-def known_of(dialog: Dialog) -> Known:
+def known_window(dialog: Dialog) -> KnownWindow:
     llm = dialog.llm
     is_loaded = is_window_as_loaded(llm)
     window = loaded_window(llm) if is_loaded else context_window(configured(llm))
     learned, now = Bounds() if is_loaded else bounds_of(llm), timezone.now()
     bound, highest = (ceiling(learned, now, at_most=at_most) for at_most in (False, True))
     whole = min((size for size in (window, bound) if size), default=None)
-    return Known(
+    return KnownWindow(
         window=window,
         source=_source(llm),
         answer=output_reserve(whole, requested=max_output_of(dialog)) if whole else 0,
@@ -197,7 +197,7 @@ def known_of(dialog: Dialog) -> Known:
 
 def room_of(dialog: Dialog) -> int | None:
     """What is left of the window beside the least answer: no limit can be more. None where nothing is known."""
-    return known_of(dialog).room
+    return known_window(dialog).room
 
 
 SOURCES = {
@@ -218,7 +218,7 @@ def _source(llm: LLM) -> Reason:
     return Reason(SOURCES[WindowSource(source)] if source else Why.WRITTEN_DOWN)
 
 
-def _by_window(dialog: Dialog, config: ContextConfig, known: Known, *, budget: bool = False) -> Guard:
+def _by_window(dialog: Dialog, config: ContextConfig, known: KnownWindow, *, budget: bool = False) -> Guard:
     """The room, narrowed by an admin's limit where one is set."""
     trace = _trace(known)
     if budget or has_limit(dialog):
@@ -247,14 +247,14 @@ def _by_window(dialog: Dialog, config: ContextConfig, known: Known, *, budget: b
     )
 
 
-def _learned_as(known: Known) -> Why | None:
+def _learned_as(known: KnownWindow) -> Why | None:
     """The name of a room that was learned from what a server refused or cut."""
     if known.bound is not None and known.bound <= (known.window or known.bound):
         return Why.LIMIT_GUESSED if known.bound < (known.highest or 0) else Why.LIMIT_LEARNED
     return Why.LIMIT_LEARNED if known.window and known.source.why is Why.FROM_REFUSAL else None
 
 
-def _trace(known: Known) -> tuple[Term, ...]:
+def _trace(known: KnownWindow) -> tuple[Term, ...]:
     terms = []
     if known.window:
         terms.append(Term(what="window", tokens=known.window, why=known.source))
@@ -270,7 +270,7 @@ def _lmstudio(dialog: Dialog, config: ContextConfig) -> Guard | None:
 
     Without a window there is no guard: the provider refuses such a model before any request.
     """
-    known = known_of(dialog)
+    known = known_window(dialog)
     if known.window is None:
         return None
     limit, reserve, trace = known.window, known.answer, _trace(known)

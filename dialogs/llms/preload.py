@@ -25,7 +25,7 @@ MOST_VOCABULARIES = 2
 logger = logging.getLogger(__name__)
 
 
-def soon(*, for_clients: bool = False) -> None:
+def preload_soon(*, for_clients: bool = False) -> None:
     """`for_clients`: in a process that answers only clients of `/v1`, so where one may come."""
     loading = Timer(AFTER_SECONDS, _try, [for_clients])
     loading.daemon = True

@@ -18,7 +18,7 @@ from dialogs.common.errors import calm_words, in_words
 from dialogs.compaction.facts import PINNED
 from dialogs.compaction.reads.compaction import BY_ITSELF
 from dialogs.compaction.reads.compaction_rows import phase, strategy_label
-from dialogs.llms.guard import config_of, known_of
+from dialogs.llms.guard import config_of, known_window
 from dialogs.models import CompactionDisplay, Dialog, ViewChange
 from dialogs.transcript.model_view import HANDOVER, lineage_of
 from dialogs.transcript.reads.path import course_branch
@@ -309,7 +309,7 @@ def details_of(run: CompactionRun) -> Details:
         kept=len(run.losses) - len(lost),
         lost=len(lost),
         losses=tuple(lost[:MOST_LOSSES]),
-        window=known_of(run.dialog).window,
+        window=known_window(run.dialog).window,
     )
 
 
