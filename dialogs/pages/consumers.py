@@ -28,7 +28,7 @@ from dialogs.common.broadcast import LISTS, group_name
 from dialogs.common.channel_layer import end
 from dialogs.common.threads import on_lent_thread as in_db
 from dialogs.models import Dialog
-from dialogs.pages.live_view import Gathered, ListDiff, PageDiff, Rendering, card_of, render_dialog, visible_version
+from dialogs.pages.live_view import BatchedReads, ListDiff, PageDiff, Rendering, card_of, render_dialog, visible_version
 from dialogs.pages.reads.transcript import SHOWN_ROWS
 from dialogs.pages.views.lists import Asked, list_context
 from dialogs.transcript.reads.dialogs import owned_dialog
@@ -42,7 +42,7 @@ LOOK_EVERY_SECONDS = 5.0
 LIST_EVERY_SECONDS = 0.5
 
 
-@Gathered
+@BatchedReads
 async def signed_in(session: tuple[type[SessionBase], str | None]) -> User | AnonymousUser:
     """Whose session it is now: its engine and its key."""
     return await in_db(_signed_in)(*session)

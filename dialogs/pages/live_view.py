@@ -295,7 +295,7 @@ def _list_row(item: Any, listed: dict[str, Any]) -> str:
     return render_to_string("dialogs/_list_item.html", {**listed, "item": item, "dialog": item.dialog, "pushed": True})
 
 
-class Gathered(Generic[Key, Answer]):
+class BatchedReads(Generic[Key, Answer]):
     """Read once for all tabs that ask within a moment: they hear of one event a little after one another.
 
     Only a reading that begins after the question answers it.
@@ -317,7 +317,7 @@ class Gathered(Generic[Key, Answer]):
         return await self._read(key)
 
 
-@Gathered
+@BatchedReads
 async def visible_version(dialog_id: UUID) -> int | None:
     return await in_db(_version)(dialog_id)
 
@@ -353,7 +353,7 @@ def _render(dialog_id: UUID, language: str, limit: int | None) -> Rendering | No
         return render(parts | {"chart": chart(parts["history"])})
 
 
-@Gathered
+@BatchedReads
 async def card_of(watched: tuple[UUID, str]) -> str:
     """The card of a dialog as it is now, in a language. It has no version."""
     return await in_db(_card)(*watched)

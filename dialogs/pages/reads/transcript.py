@@ -74,7 +74,7 @@ class Transcript:
         return next((question for question in asked if question.status == Question.Status.PENDING), None)
 
 
-class Has(NamedTuple):
+class PresentKinds(NamedTuple):
     """Of what a dialog has any at all: most have little of it, and to look for each would take a statement."""
 
     queued: bool = True
@@ -86,12 +86,12 @@ class Has(NamedTuple):
     prompts: bool = True
 
 
-EVERYTHING = Has()
+EVERYTHING = PresentKinds()
 KINDS = (QueuedMessage, CompactionRun, ContextEvent, CleanupTask, AutonomousRun, Reminder, RemediationPrompt)
 
 
-def what_it_has(dialog: Dialog) -> Has:
-    return next((Has(*found) for found in _found_of(dialog.pk)), EVERYTHING)
+def present_kinds(dialog: Dialog) -> PresentKinds:
+    return next((PresentKinds(*found) for found in _found_of(dialog.pk)), EVERYTHING)
 
 
 @prepared(UUIDField())
@@ -100,7 +100,7 @@ def _found_of(dialog_id: Any) -> QuerySet[Dialog, Any]:
     return Dialog.objects.filter(pk=dialog_id).order_by().values_list(*found)
 
 
-def transcript(dialog: Dialog, *, limit: int | None = SHOWN_ROWS, has: Has = EVERYTHING) -> Transcript:
+def transcript(dialog: Dialog, *, limit: int | None = SHOWN_ROWS, has: PresentKinds = EVERYTHING) -> Transcript:
     leaf = dialog.current_leaf
     course = current_course(dialog)
     path = stretch(course_id=leaf.course_id, last_id=leaf.pk) if leaf else Stretch()

@@ -29,8 +29,8 @@ from dialogs.models import Agent, Dialog
 from dialogs.pages.reads.dashboard import (
     DOING,
     LEVELS,
+    DashboardRow,
     Glance,
-    Shown,
     choices,
     glances,
     glances_on,
@@ -57,7 +57,7 @@ FILTERS = ("level", "doing", "agent", "llm", "client")
 
 
 @dataclass(frozen=True, kw_only=True)
-class DialogItem(Shown):
+class DialogItem(DashboardRow):
     """One dialog in the list."""
 
     @property
