@@ -25,7 +25,7 @@ from dialogs.providers.laws import begun_by_a_user, merged, paired, shaped, with
 from dialogs.transcript import model_view
 from dialogs.transcript.attachments import blobs_of, with_blobs
 from dialogs.transcript.model_view import Entry, Ids, marked_since, marks_of
-from dialogs.transcript.reads.path import course_branch, said_since, those, with_seams
+from dialogs.transcript.reads.path import course_branch, messages_with_ids, said_since, with_continuations
 from dialogs.transcript.reads.tool_calls import ASK_HUMAN, calls_by_message, offers_own_tools
 from dialogs.turns.prompts import prompt
 from dialogs.turns.reads.remediation import newest_prompt_in, newest_prompt_on
@@ -235,7 +235,7 @@ def read_seen(dialog: Dialog, guard: Guard | None) -> Context | None:
     if run is None or leaf is None or since is None:
         return None
     shown = [entry["message"] for entry in run.view if entry.get("message")]
-    branch = with_seams((*those(shown, leaf), *since), leaf)
+    branch = with_continuations((*messages_with_ids(shown, leaf), *since), leaf)
     newest = None if dialog.is_client_driven else newest_prompt_in.first(leaf.course_id)
     marked = marked_since(run)
     if not {message.pk for message in branch}.issuperset([*marked, *([newest.message_id] if newest else [])]):

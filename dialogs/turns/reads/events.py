@@ -196,7 +196,7 @@ def was_reset_since(dialog: Dialog, moment: datetime) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stretch:
+class RecentSteps:
     steps: tuple[Step, ...]
     over_hits: int
 
@@ -206,16 +206,16 @@ class LoopNotice:
     seen: tuple[str, ...]
 
 
-def stretch_of(dialog: Dialog) -> Stretch:
+def recent_steps(dialog: Dialog) -> RecentSteps:
     """The newest answers of the branch that is shown: since a person spoke, the course began, a fresh start, or what
     was last found. Costs what the stretch is long."""
     answers = _answers(dialog)
     if not answers:
-        return Stretch(steps=(), over_hits=0)
+        return RecentSteps(steps=(), over_hits=0)
     calls = _calls([answer.pk for answer in answers])
     over_hits = ContextEvent.objects.filter(dialog=dialog, code=Code.OVER_HIT, happened_at__gte=answers[0].created_at)
     steps = tuple(Step(text=answer.content, calls=tuple(calls[answer.pk])) for answer in answers)
-    return Stretch(steps=steps, over_hits=over_hits.count())
+    return RecentSteps(steps=steps, over_hits=over_hits.count())
 
 
 def _answers(dialog: Dialog) -> list[Message]:

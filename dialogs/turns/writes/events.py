@@ -25,7 +25,7 @@ from dialogs.models import Dialog
 from dialogs.models.dialog import PausedBy
 from dialogs.transcript.reads.autonomous import active_run
 from dialogs.transcript.writes.dialog_row import close_answer, lock, save
-from dialogs.turns.reads.events import stretch_of
+from dialogs.turns.reads.events import recent_steps
 from dialogs.turns.state import Guarding
 from dialogs.turns.writes.lease import Claim, fenced
 from health.compaction.config import AtMilestone
@@ -200,7 +200,7 @@ def look_for_loop(held: Claim) -> None:
     row = fenced(held)
     row.unchecked_calls = 0
     row.save(update_fields=["unchecked_calls"])
-    stretch = stretch_of(row)
+    stretch = recent_steps(row)
     finding = find_loop(stretch.steps, over_hits=stretch.over_hits)
     if finding is not None:
         _act_on(row, finding)
