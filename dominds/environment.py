@@ -88,7 +88,7 @@ def one_of(name: str, default: str, allowed: Collection[str]) -> str:
     return word
 
 
-def kept(path: Path, make: Callable[[], str]) -> str:
+def stored_once(path: Path, make: Callable[[], str]) -> str:
     """What the data folder holds under this name, made once, readable by its owner only."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

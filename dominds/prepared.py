@@ -79,12 +79,12 @@ def cursor_of(connection: BaseDatabaseWrapper) -> CursorWrapper:
     if connection.queries_logged:
         return connection.cursor()
     with connection.wrap_database_errors:
-        cursor = Kept(connection.create_cursor(), connection)
+        cursor = LeanCursor(connection.create_cursor(), connection)
     connection.__dict__[KEPT] = connection.connection, cursor
     return cursor
 
 
-class Kept(CursorWrapper):
+class LeanCursor(CursorWrapper):
     """Django's own, which asks at each statement whether it is still starting, and puts together what nobody reads."""
 
     def _execute_with_wrappers(self, sql: str, params: Any, many: bool, executor: Callable[..., Any]) -> Any:
@@ -129,10 +129,12 @@ class Many:
     field: Field[Any, Any]
 
 
-Wanted: TypeAlias = "Field[Any, Any] | Many"
+SlotType: TypeAlias = "Field[Any, Any] | Many"
 
 
-def prepared(*fields: Wanted, is_shared: bool = False) -> Callable[[Callable[..., QuerySet[Any, Row]]], Prepared[Row]]:
+def prepared(
+    *fields: SlotType, is_shared: bool = False
+) -> Callable[[Callable[..., QuerySet[Any, Row]]], Prepared[Row]]:
     """The decorated function is called once for each kind of database, with a slot for each field. It makes a query for
     whole rows of a model, or for some of their columns with `values_list`; nothing in it may depend on the moment.
 
@@ -141,14 +143,14 @@ def prepared(*fields: Wanted, is_shared: bool = False) -> Callable[[Callable[...
     return lambda build: Prepared(build, fields, is_shared=is_shared)
 
 
-def prepared_update(*fields: Wanted) -> Callable[[Callable[..., Change]], PreparedUpdate]:
+def prepared_update(*fields: SlotType) -> Callable[[Callable[..., Change]], PreparedUpdate]:
     """Prepare a change. The decorated function makes the query and says what its rows become."""
     return lambda build: PreparedUpdate(build, fields)
 
 
 class Prepared(Generic[Row]):
     def __init__(
-        self, build: Callable[..., QuerySet[Any, Row]], fields: Sequence[Wanted], *, is_shared: bool = False
+        self, build: Callable[..., QuerySet[Any, Row]], fields: Sequence[SlotType], *, is_shared: bool = False
     ) -> None:
         self._build, self._fields, self._is_shared = build, fields, is_shared
         self._takes_many = any(isinstance(one, Many) for one in fields)
@@ -186,7 +188,7 @@ Change: TypeAlias = "tuple[QuerySet[Any, Any], dict[str, Any]]"
 
 
 class PreparedUpdate:
-    def __init__(self, build: Callable[..., Change], fields: Sequence[Wanted]) -> None:
+    def __init__(self, build: Callable[..., Change], fields: Sequence[SlotType]) -> None:
         self._build, self._fields = build, fields
         self._statements: dict[str, tuple[str, Sequence[Any]]] = {}
 
@@ -206,7 +208,7 @@ class PreparedUpdate:
         return made
 
 
-def _slot(at: int, wanted: Wanted) -> Slot:
+def _slot(at: int, wanted: SlotType) -> Slot:
     return SlotOfMany(at, output_field=wanted.field) if isinstance(wanted, Many) else Slot(at, output_field=wanted)
 
 
