@@ -32,7 +32,7 @@ FIRST = 3
 # which is ten times as much where these are few.
 MOST_BYTES, EACH = 32 * 1024 * 1024, 2_000
 RawMessages = Sequence[Mapping[str, Any]]
-Derived = TypeVar("Made")
+Derived = TypeVar("Derived")
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class ParsedRequest:
     # One whose answer the client will put in place of its history.
     is_summarising: bool
     seen: HistoryRead | None
-    speculative_request: SpeculativeRequest | None
+    foreseen: SpeculativeRequest | None
     notices: str
 
     @property
@@ -219,7 +219,7 @@ def read(request: HttpRequest, raw: bytes) -> ParsedRequest:
         is_background=is_aside,
         is_summarising=is_aside and is_summarising(request, body, messages),
         seen=seen,
-        speculative_request=ahead,
+        foreseen=ahead,
     )
 
 

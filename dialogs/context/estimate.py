@@ -114,7 +114,7 @@ class Sizing:
         return self.known or estimate(self.context, self.tools, self.counter)
 
     @cached_property
-    def request_estimate(self) -> RequestEstimate:
+    def foretold(self) -> RequestEstimate:
         return request_estimate(self.estimate, self.context.dialog.llm, self.tools, self.counter)
 
     @property

@@ -47,7 +47,7 @@ def _reference(hint: Any) -> Reference | None:
 
 BATCH = 500
 Row = TypeVar("Row", bound=Model)
-Item = TypeVar("Told")
+Item = TypeVar("Item")
 # The rows that entries of these lists became, by their numbers in the file.
 Numbered = dict[int, Any]
 Rows = dict[str, Numbered]

@@ -47,7 +47,7 @@ class RemediationStatus:
     curated_no: int
     paused_by: str
     # Why the agent is asked for nothing, where compaction makes room instead; empty where it is asked.
-    no_prompt_reason: str
+    spared: str
     # The agent is not offered the tools that write reminders, so nothing can be curated.
     no_tools: bool
 
@@ -71,7 +71,7 @@ def remediation_status(dialog: Dialog, *, takes_notes: bool, was_asked: bool = T
         next_prompt_in=generations_to_next_prompt(state, cadence=cadence),
         remaining=course.countdown_turns if state.level is Level.CRITICAL else None,
         paused_by=dialog.paused_by,
-        no_prompt_reason=no_prompt_reason(dialog, takes_notes=takes_notes, was_asked=was_asked),
+        spared=no_prompt_reason(dialog, takes_notes=takes_notes, was_asked=was_asked),
         no_tools=not takes_notes,
         **_compliance(course, was_asked),
     )

@@ -37,7 +37,7 @@ def went_on(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
             assert [one.pk for one in found.branch] == [one.pk for one in whole.branch]
         return found
 
-    monkeypatch.setattr(reading, "foreseen", both)
+    monkeypatch.setattr(reading, "speculative_request", both)
     return seen
 
 

@@ -46,7 +46,7 @@ def mistaken(monkeypatch: pytest.MonkeyPatch) -> None:
         other = ChatRequest(model="tiny", messages=(ChatMessage(role="user", content="something else"),))
         return replace(foreseen(**asked), request=other)
 
-    monkeypatch.setattr(reading, "foreseen", wrong)
+    monkeypatch.setattr(reading, "speculative_request", wrong)
 
 
 class Listening:
