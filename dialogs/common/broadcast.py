@@ -24,7 +24,7 @@ Answer = TypeVar("Answer")
 MOMENT_SECONDS = 0.05
 # An open page joins its dialog's group anew every few seconds (`consumers.LOOK_EVERY_SECONDS`).
 JOINED_FOR_SECONDS = 15.0
-# So long an action waits until its event is sent; a browser that gets none looks by itself before long.
+# An action waits at most so long until its event is sent; a browser that gets none polls the dialog's version.
 PATIENCE_SECONDS = 1.0
 # A Redis that has said nothing for so long is left alone for this long: a page sends several events.
 LEFT_ALONE_SECONDS = 5.0
@@ -34,7 +34,7 @@ _silent_until = 0.0
 _is_away = False
 # An event of a dialog.
 DialogEvent: TypeAlias = "tuple[UUID, dict[str, Any]]"
-# What is to be told, by what it says. An event loop sends its own.
+# The events that wait to be sent, by their content, so that equal ones are sent once. Each event loop sends its own.
 _waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[Any, ...], DialogEvent]] = WeakKeyDictionary()
 _sending: set[asyncio.Task[None]] = set()
 
@@ -44,7 +44,7 @@ def group_name(dialog_id: UUID) -> str:
 
 
 async def is_watched(dialog_id: UUID) -> bool:
-    """Is a page open on it? While Redis is away nobody can tell, so somebody may be watching."""
+    """Is a page of this dialog open? While Redis is away that is unknown, and counts as yes."""
     layer = get_channel_layer()
     try:
         asked = layer.with_listeners([group_name(dialog_id)], since=time.time() - JOINED_FOR_SECONDS)
@@ -56,7 +56,7 @@ async def is_watched(dialog_id: UUID) -> bool:
 
 
 async def _patiently(asked: Coroutine[Any, Any, Answer]) -> Answer:
-    """What Redis answers, if soon. A client of Redis may forget that it was cancelled: that is not waited for."""
+    """The answer of Redis, if it comes in time. A Redis client may ignore a cancellation: it is not waited for."""
     global _silent_until  # one Redis for the process
     if time.monotonic() < _silent_until:
         asked.close()

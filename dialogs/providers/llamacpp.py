@@ -24,7 +24,7 @@ class LlamaCpp(OpenAICompatible):
         return f"{api_root(base_url)}/v1"
 
     async def read_limits(self, model_id: str) -> ModelFacts:
-        """What one request has to itself: `/props` says what a slot holds, the models list is the second source."""
+        """The window of one request: `/props` states the context of a slot; else the list of models states it."""
         listed = await super().read_limits(model_id)
         with translated(openai, self.settings):
             window = await self._slot() or await self._slot(model_id) or listed.context_length

@@ -31,7 +31,7 @@ class PooledProvider:
 
 @dataclass
 class LoopPool:
-    """What one event loop keeps open. Between two awaits nobody else changes it."""
+    """The open providers of one event loop. No other coroutine changes them between two awaits."""
 
     kept: dict[ProviderSettings, PooledProvider] = field(default_factory=dict)
     closing: set[asyncio.Task[None]] = field(default_factory=set)
@@ -72,7 +72,7 @@ _shelves: dict[asyncio.AbstractEventLoop, LoopPool] = {}
 async def borrowed(settings: ProviderSettings) -> AsyncIterator[Provider]:
     """A provider to use but not to close. Raises NotConfigured."""
     if settings.kind == SCRIPTED:
-        # A scripted provider holds no connection, and its file is to be read anew.
+        # A scripted provider has no connection, and reads its file again for each request.
         yield make_provider(settings)
         return
     shelf = await _shelf()
@@ -89,7 +89,7 @@ async def borrowed(settings: ProviderSettings) -> AsyncIterator[Provider]:
 async def _shelf() -> LoopPool:
     loop = asyncio.get_running_loop()
     if loop not in _shelves:
-        # A loop that was closed without ending its generators; the sockets went with it.
+        # The loop was closed without closing its generators; its sockets are closed with it.
         for closed in [other for other in list(_shelves) if other.is_closed()]:
             _shelves.pop(closed, None)
         shelf = _shelves[loop] = LoopPool()

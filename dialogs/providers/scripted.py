@@ -91,7 +91,7 @@ class Scripted:
         raise ModelNotFound(f"The script lists no model called {model_id!r}.")
 
     async def aclose(self) -> None:
-        """Nothing is open between two calls."""
+        """Nothing to close: there is no connection between two calls."""
 
     def _goes_on(self, request: ChatRequest) -> bool:
         """Whether the answer continues the message that ends the request, as some models do."""
@@ -100,7 +100,7 @@ class Scripted:
         return bool(self.script.continues and request.continues and is_begun)
 
     async def _fail(self, step: Step) -> None:
-        """What goes wrong after the text, if anything."""
+        """Raise the failure that the step scripts after its text, if any."""
         if step.hang:
             await asyncio.sleep(self.settings.read_timeout)
             raise ProviderUnreachable(f"The script was silent for {self.settings.read_timeout:g} s.")
@@ -168,7 +168,7 @@ class Step:
 
 @dataclass(frozen=True)
 class PlayedRequest:
-    """A request, and which step answers it."""
+    """A recorded request, and the step that answers it."""
 
     request: ChatRequest
     step: int

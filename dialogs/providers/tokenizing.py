@@ -21,13 +21,13 @@ from health.compaction.terms.wire import encodable
 
 Sizes = list[int | None]
 
-# Of an answer: the numbers of a text's tokens, and what stands around them.
+# Bounds of the response's bytes: for each character of the text, with token ids, and for the JSON around them.
 MOST_BYTES, BYTES_A_CHAR = 64 * 1024, 64
 
 
 @runtime_checkable
 class CountsTokens(Protocol):
-    """What a provider class may offer besides: its server counts texts."""
+    """An optional part of a provider class: its server counts the tokens of texts."""
 
     @classmethod
     def count_tokens(
@@ -42,12 +42,12 @@ class CountsTokens(Protocol):
 
 
 class CannotCount(Exception):
-    """This server has no such path, or answers something else there."""
+    """The server has no `/tokenize`, or answers something else there."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizeFormat:
-    """What one kind of server is sent, and where in its answer the number is."""
+    """The request body of one kind of server, and where its response states the count."""
 
     body: Callable[[str, str], dict[str, Any]]
     size: Callable[[Any], int | None]
@@ -78,13 +78,13 @@ def sizes_by_server(
     """
     found: Sizes = [None] * len(texts)
     end = time.monotonic() + seconds
-    # As it is: what a compressed answer unfolds to would have to be bounded as well.
+    # Uncompressed: the size after decompression would need a bound too.
     headers = {"accept-encoding": "identity"}
     if settings.api_key:
         headers["authorization"] = f"Bearer {settings.api_key}"
     url = f"{api_root(settings.base_url)}/tokenize"
     with httpx2.Client(verify=certificates(), limits=LIMITS, headers=headers) as client:
-        # The longest first: there a guess would be furthest off.
+        # The longest texts first: there an estimate would miss by most.
         for at in sorted(range(len(texts)), key=lambda at: -len(texts[at])):
             left = end - time.monotonic()
             if left <= 0:
@@ -102,7 +102,7 @@ def sizes_by_server(
 
 
 def _read(answer: httpx2.Response, *, most: int, end: float) -> bytes:
-    """The body. The HTTP library bounds each wait for a piece of it, not all of them."""
+    """The response's body, within the time left: the HTTP library's timeout is for each piece, not for all."""
     if content_type(answer) in STREAMS:
         raise CannotCount(f"a stream at {answer.url}")
     body = bytearray()

@@ -26,7 +26,7 @@ REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 class SchemaTooCostly(ValueError):
-    """The schema asks for more work than any tool needs."""
+    """Checking arguments against the schema takes more steps than any tool needs."""
 
 
 def problem_of(schema: Any) -> str:
@@ -104,7 +104,7 @@ def _nothing(*_checked: Any) -> Iterator[Any]:
 
 
 def _unless_patterns(known: Mapping[str, Any]) -> Any:
-    """Which properties are additional only patterns would say, where there are any."""
+    """Skip the keyword beside `patternProperties`: which properties are additional depends on patterns."""
 
     def check(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
         if "patternProperties" not in schema:
