@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from dialogs.api.schemas import ChatBody
 
 TASK_HEADER = "x-dominds-task"
-# In the name of a chore: its answer will stand in place of the history.
+# A part of a chore's name that says that its answer will replace the history.
 SUMMARISING = ("summar", "compact", "compress")
 
 
@@ -226,12 +226,12 @@ def _sent(message: Mapping[str, Any]) -> ChatMessage:
 
 
 Messages = Sequence[Mapping[str, Any]]
-# Fewer have nothing to choose among: the longest is shortened.
+# Among fewer messages there is nothing to choose: the longest is shortened.
 LEAST_TO_COMPACT = 4
 LEAST_TOKENS = 120
 # Of a text that is to be summarised nearly all that is kept is its beginning; its end may say what to do.
 OLDEST_SHARE = 0.95
-# How clients begin the summary that they have put in place of a history. Decides only what gets room.
+# How clients begin a summary that replaced a history. It only decides which text gets room.
 SUMMARY_BEGINS = (
     "i spoke to you previously about",
     "this session is being continued from a previous",
@@ -247,7 +247,7 @@ NOTE = "\n[… {count:,} characters left out here …]\n"
 
 
 def fitted(messages: Messages, target: Target, request: ClientRequest, *, summarises: bool) -> Messages:
-    """The messages as they are where they fit, or nobody guards the model. Raises ApiError where they cannot fit.
+    """The messages, unchanged if they fit or the model is unguarded, else made to fit. Raises ApiError if they cannot.
 
     `summarises`: what is answered will replace them in the client's history.
     """
@@ -282,7 +282,7 @@ def answer_beside(messages: Messages, target: Target, request: ClientRequest) ->
 
 
 def _dialog(target: Target, request: ClientRequest) -> Dialog:
-    """One that nobody stores, to ask the guard with."""
+    """A dialog that is not stored, for calls of the guard."""
     dialog = Dialog(agent=target.agent, llm=target.llm, is_client_driven=True)
     dialog.client = ClientConversation(dialog=dialog, max_output_tokens=request.max_output_tokens)
     return dialog

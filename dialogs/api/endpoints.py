@@ -33,7 +33,7 @@ PATIENCE_SECONDS = 1.0
 
 
 def api_view(*methods: str) -> Callable[[View], View]:
-    """A view with a key instead of a session. Whatever it refuses has OpenAI's shape."""
+    """Decorates a view of `/v1`: an API key in place of a session; errors in OpenAI's shape."""
 
     def decorated(view: View) -> View:
         @wraps(view)
@@ -87,7 +87,7 @@ async def count_tokens(request: HttpRequest) -> HttpResponse:
 
 @api_view("GET")
 async def openapi(request: HttpRequest) -> HttpResponse:
-    """Without a key: it says nothing of what is here."""
+    """Needs no key: the document says nothing of this installation."""
     return JsonResponse(document())
 
 
@@ -134,7 +134,7 @@ def _whole(turn: ClientTurn, sent: responding.Envelope) -> HttpResponse:
 
 
 class Events(StreamingHttpResponse):
-    """Pieces that are bytes already, and go as they come: Django passes each on through two generators more."""
+    """A streaming response whose pieces are bytes already: Django's own wraps the iterator in two more generators."""
 
     def __init__(self, pieces: AsyncGenerator[bytes, None]) -> None:
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
@@ -150,7 +150,7 @@ def _events(body: AsyncGenerator[bytes, None]) -> Events:
 
 
 async def _sound(body: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """The stream; where it breaks for a reason of ours, an error at its end."""
+    """The stream; where our own code fails, it ends with an error event."""
     try:
         async with aclosing(body) as pieces:
             async for piece in pieces:

@@ -1,4 +1,4 @@
-"""What the driver will ask for a client's request, known before anything of it is stored.
+"""Speculative requests: the request that the driver will make for a client, built before anything of it is stored.
 
 Only where nothing may come between: a request that is surely far below its limit, no line before the provider, no
 window that must be asked for, no image that is kept apart, no view that was made, no loop to look for. Else nothing is
@@ -38,7 +38,7 @@ from health.loops import EVERY_CALLS
 
 @dataclass(frozen=True)
 class SpeculativeRequest:
-    """A request, with what was read and reckoned for it: the stored messages that it goes on below, and the rest."""
+    """A speculative request, the stored messages that it continues, and the estimate and guard that go with it."""
 
     request: ChatRequest
     settings: ProviderSettings
@@ -48,7 +48,7 @@ class SpeculativeRequest:
 
 @dataclass(frozen=True)
 class AppendPoint:
-    """Where the new messages of a request go: below these, which are stored. `before`: how these were sent last."""
+    """Where a request's new messages go: after the stored `branch`. `before`: the last request made of that branch."""
 
     dialog: Dialog
     course: Course
@@ -57,7 +57,7 @@ class AppendPoint:
 
     @property
     def number(self) -> int | None:
-        """Of the generation that answers; None where it must be looked up."""
+        """The number of the generation that will answer; None where it must be read."""
         if self.before:
             return self.before.number + 1
         return None if self.branch else 1
@@ -66,7 +66,7 @@ class AppendPoint:
 def speculative_request(
     *, key: ApiKey, target: Target, request: ClientRequest, known: Known
 ) -> SpeculativeRequest | None:
-    """Reads the database. `known` is where its history is known. None where something may come between."""
+    """Reads the database; `known` is the stored prefix. None where the driver may have to act first."""
     if _is_looked_at_first(target, request):
         return None
     place = _place_of(known, request) if known.messages else _new_place()
@@ -132,7 +132,7 @@ def _calls(place: AppendPoint) -> dict[int, tuple[ToolCall, ...]]:
     return calls_by_message([message.id for message in place.branch if message.role == Role.ASSISTANT])
 
 
-# Of all that is kept, as it is held: its texts, what each message takes beside them, and each conversation.
+# Bytes of the cache: of all texts, beside each message's text, and beside each conversation.
 MOST_BYTES, EACH, BESIDE = 32 * 1024 * 1024, 2_000, 20_000
 PLAIN = {MessageOrigin.CLIENT, MessageOrigin.TOOL, MessageOrigin.AGENT}
 
@@ -177,7 +177,7 @@ class AnsweredCache:
 
 
 def _let_go(messages: Iterable[Message]) -> None:
-    """Drop the dialog, course and parent that these messages were stored with: each turn has rows of its own."""
+    """Drop the references of these messages to dialog, course and parent: each turn reads its own rows."""
     for message in messages:
         message._state.fields_cache.clear()
 

@@ -1,4 +1,4 @@
-"""What a client hears of its turn: pieces wait in a queue until the response takes them."""
+"""The queue between a turn and the response to its client: pieces wait here until the response sends them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ThoughtText:
 
 @dataclass(frozen=True)
 class Notice:
-    """`done`: what was announced is over. A client that shows a notice waits for that."""
+    """A notice for the client. `done`: what it announced has ended; clients that show notices wait for this."""
 
     words: str
     done: bool
@@ -45,7 +45,7 @@ ClientPiece = AnswerText | ThoughtText | Notice
 
 
 def join_pieces(heard: Iterable[ClientPiece]) -> Iterator[ClientPiece]:
-    """Words that follow each other as one piece: what has come at once is sent at once."""
+    """Join neighbouring pieces of one type, so that what has come together is sent as one chunk."""
     for _kind, alike in groupby(heard, type):
         run = list(alike)
         match run[0]:
@@ -62,7 +62,7 @@ def _words(run: Iterable[ClientPiece]) -> str:
 
 
 class Listener(Subscriber):
-    """Hears one turn, until `is_over`. On one event loop."""
+    """The subscriber of one client's turn, until `is_over`. Used on one event loop."""
 
     tries_again = False
 
@@ -79,7 +79,7 @@ class Listener(Subscriber):
         self._thought: list[str] = []
         self._has_called = False
         self._waiting = False
-        # None: nothing more will come.
+        # None in the queue ends the turn.
         self._heard: asyncio.Queue[ClientPiece | None] = asyncio.Queue()
         self._begun = asyncio.Event()
 
@@ -116,7 +116,7 @@ class Listener(Subscriber):
         return self._begun.is_set()
 
     async def begun(self, patience: float) -> None:
-        """Returns when something was heard, or it is over, or so many seconds have passed."""
+        """Returns when a piece has come, the turn is over, or so many seconds have passed."""
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
                 await self._begun.wait()
@@ -175,7 +175,7 @@ class Listener(Subscriber):
         self.is_halted = True
 
     def end(self) -> None:
-        """The turn is over. A notice that waits for its end gets it, whatever happened."""
+        """End the turn. A notice without its `done` gets it."""
         if self._waiting:
             self.compacted(None)
         self._put(None)

@@ -1,4 +1,4 @@
-"""From an HTTP request to a `ClientRequest`: body, headers, and who is asked. What is wrong becomes an ApiError."""
+"""From an HTTP request to a `ParsedRequest`: body, headers, target. What is wrong in them is raised as an ApiError."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from dialogs.api.writes.client_turns import HistoryRead, Target
 from dialogs.common.bounded import BoundedCache
 from dialogs.models import ApiKey
 
-# By so many messages a conversation is told from others that begin alike.
+# A cached conversation is found by the hash of its first messages, so many.
 FIRST = 3
-# Of all requests that are remembered, as they are held: as they came, and what each message takes beside its words,
-# which is ten times as much where these are few.
+# Bytes of a cache: of all requests as they came, and beside each message's text, which is ten times the text where
+# that is short.
 MOST_BYTES, EACH = 32 * 1024 * 1024, 2_000
 RawMessages = Sequence[Mapping[str, Any]]
 Derived = TypeVar("Derived")
@@ -49,13 +49,13 @@ class CachedConversation(Generic[Derived]):
 
 
 class ConversationCache(Generic[Derived]):
-    """What was made of each message of a conversation, by what it is known by; the oldest are forgotten."""
+    """For each conversation a value derived from each message, by the conversation's key; the oldest are dropped."""
 
     def __init__(self, most_bytes: int) -> None:
         self._known: BoundedCache[str, CachedConversation[Derived]] = BoundedCache(most_bytes)
 
     def of(self, key: str, messages: RawMessages) -> Sequence[Derived]:
-        """Of as many of the first messages as are the same."""
+        """The derived values of the leading messages that equal the cached ones."""
         known = self._known.get(key)
         return known.made[: _in_common(known.messages, messages)] if known else ()
 
@@ -64,7 +64,7 @@ class ConversationCache(Generic[Derived]):
 
 
 class PrefixHashCache:
-    """Messages with the hashes of their prefixes."""
+    """Caches messages with the hashes of their prefixes."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._memory: ConversationCache[ClientMessage] = ConversationCache(most_bytes)
@@ -83,14 +83,14 @@ class PrefixHashCache:
 
 @dataclass(frozen=True)
 class CheckedMessage:
-    """A message that was checked, and as the client wrote it, without what says nothing."""
+    """A checked message, and the same as the client wrote it, without null fields."""
 
     checked: ChatMessage
     plain: Mapping[str, Any]
 
 
 class BodyCache:
-    """Bodies of which each message was checked when it came first."""
+    """Reads bodies; each message is checked once, when it first comes."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._memory: ConversationCache[CheckedMessage] = ConversationCache(most_bytes)
@@ -145,7 +145,7 @@ def _key(first: Sequence[Any], root: str) -> str:
 
 
 def _in_common(before: RawMessages, now: RawMessages) -> int:
-    """How many of the first messages are the same."""
+    """How many leading messages are equal."""
     shorter = min(len(before), len(now))
     if before[:shorter] == now[:shorter]:
         return shorter
@@ -167,9 +167,9 @@ class ParsedRequest:
     messages: tuple[Mapping[str, Any], ...]
     target: Target
     request: ClientRequest
-    # The client's own task: it makes no dialog.
+    # A client's background task: it is answered, and no dialog is stored.
     is_background: bool
-    # One whose answer the client will put in place of its history.
+    # A background task whose answer will replace the client's history.
     is_summarising: bool
     seen: HistoryRead | None
     foreseen: SpeculativeRequest | None
@@ -177,7 +177,7 @@ class ParsedRequest:
 
     @property
     def wants_usage(self) -> bool:
-        """In a stream. Elsewhere it is always there."""
+        """Is usage wanted in a stream? A body that is not streamed always has it."""
         return bool(self.body.stream_options and self.body.stream_options.include_usage)
 
 
@@ -190,7 +190,7 @@ def raw_body(request: HttpRequest) -> bytes:
 
 
 def read(request: HttpRequest, raw: bytes) -> ParsedRequest:
-    """One trip to the database. Raises ApiError."""
+    """Parse a request, in one task of a database thread. Raises ApiError."""
     key = authenticate(secret_in(request.headers))
     require_chat(key)
     body, messages = CHECKED.read(raw, root=str(key.owner_id))
@@ -224,7 +224,7 @@ def read(request: HttpRequest, raw: bytes) -> ParsedRequest:
 
 
 def _looked_up(key: ApiKey, target: Target, request: ClientRequest) -> tuple[HistoryRead, SpeculativeRequest | None]:
-    """Where the history is known, and what will be asked if nothing comes between."""
+    """The stored prefix of the history, and the speculative request, if one can be made."""
     known = longest_known(owner=key.owner, request=request)
     found = speculative_request(key=key, target=target, request=request, known=known)
     return HistoryRead(known, found.branch if found else None), found

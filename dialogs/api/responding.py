@@ -24,7 +24,7 @@ from dialogs.models import ApiKey, Generation
 from health.monitor.levels import Usage, UsageUnavailable
 
 KEEP_ALIVE_SECONDS = 10.0
-# A person who sees nothing waits no longer than that without a sign that something is done.
+# The longest time without a byte: a comment is sent then, so that people and proxies see a sign of life.
 COMPACTING_SECONDS = 1.0
 Notices = ApiKey.Notices
 
@@ -34,7 +34,7 @@ def envelope(model: str) -> Envelope:
 
 
 def failed(turn: ClientTurn) -> ApiError | None:
-    """Why there is no answer, once the turn has ended."""
+    """The ApiError of a turn that ended without an answer."""
     if turn.problem:
         return turn.problem
     last = turn.outcome.generation if turn.outcome else None
@@ -47,7 +47,7 @@ def failed(turn: ClientTurn) -> ApiError | None:
 
 @dataclass
 class PieceWriter:
-    """Writes what is heard as the client wants to be told. Knows whether the answer has said anything yet."""
+    """Writes pieces as bytes of chunks, notices in the way that the client chose. Knows whether text was sent yet."""
 
     sent: Envelope
     how: str
@@ -180,7 +180,7 @@ def usage_of(reported: Usage | UsageUnavailable) -> dict[str, Any] | None:
 
 
 def reported_of(generation: Generation) -> Usage | UsageUnavailable:
-    """As it was recorded."""
+    """The usage as it was recorded."""
     prompt, answered = generation.prompt_tokens, generation.completion_tokens or 0
     if prompt is None:
         return UsageUnavailable()

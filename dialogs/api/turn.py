@@ -38,7 +38,7 @@ from dialogs.models import Agent, ApiKey, Dialog, Generation
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.1
-# What is asked ahead leaves, and an answer that is there at once, before the processor is busy with storing.
+# Gives the speculative request, and an immediate answer, the processor before the database work begins.
 HEAD_START_SECONDS = 0.003
 # asyncio keeps tasks only weakly.
 _running: set[asyncio.Task[None]] = set()
@@ -46,7 +46,7 @@ _running: set[asyncio.Task[None]] = set()
 
 @dataclass
 class ClientTurn:
-    """`problem` is why there is no outcome, after the task has ended."""
+    """Drives one request of a client. `problem` is why there is no outcome, once the task has ended."""
 
     key: ApiKey
     target: Target
@@ -76,7 +76,7 @@ class ClientTurn:
             self.listener.end()
 
     async def _end(self) -> None:
-        """Drive it to its outcome, or to its problem."""
+        """Drive the turn until it has an outcome or a problem."""
         try:
             await self._drive()
         except ApiError as error:
@@ -123,7 +123,7 @@ class ClientTurn:
             raise
         except Exception:
             logger.exception("A client's request is stored without its first call")
-            # What was seen may have been changed in memory.
+            # The rows that were read may have been changed in memory.
             taken = take_up(key=self.key, target=self.target, request=self.request)
             looked = DialogRead(taken.dialog, taken.branch)
         try:

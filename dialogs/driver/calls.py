@@ -34,7 +34,7 @@ from dialogs.turns.writes.generations import Sent
 from dialogs.turns.writes.lease import Claim
 
 logger = logging.getLogger(__name__)
-# So often a dialog may change while a call that was read before is recorded.
+# How often a dialog may change between reading a request and recording its call.
 MOST_CHANGES = 3
 
 
@@ -76,14 +76,14 @@ def _begun(looked: DialogRead, recorded: Callable[[Sent], Generation], *, attemp
     request = _made_ahead(looked, context) or chat_request(context, tools=sizing.tools)
     request = fitted(request_to_go_on(context, request), sizing, guard)
     generation = recorded(_sent(sizing, request))
-    # To decrypt a key takes longer than to read it.
+    # Decrypting the key takes longer than reading its row.
     service = looked.ahead.settings if looked.ahead else settings_for(dialog.llm.provider)
     watch = _watch(sizing, guard)
     return Call(generation, request, service, sizing, watch, dialog.is_client_driven, _seam(context, request))
 
 
 def _made_ahead(looked: DialogRead, context: Context) -> ChatRequest | None:
-    """Where nothing was added to it since."""
+    """The request that was prepared ahead, if nothing was added to its dialog since."""
     return looked.ahead.request if looked.ahead and context is looked.sizing.context else None
 
 
@@ -95,7 +95,7 @@ def _urged(context: Context, *, attempt: int) -> Context:
 
 
 def _seam(context: Context, request: ChatRequest) -> RepetitionFilter | None:
-    """Where the answer goes on with one that was cut."""
+    """The filter of repetitions for an answer that continues a cut one."""
     pieces = cut_answer(context.branch)
     if not pieces:
         return None
@@ -121,7 +121,7 @@ def _prompt_at_most(sizing: Sizing) -> int:
 
 
 def _watch(sizing: Sizing, guard: Guard | None) -> Watch | None:
-    """Who watches the answer grow, where the window is known and compaction is not switched off."""
+    """The Watch of the answer's size; None where the window is unknown or compaction is off."""
     if guard is None or guard.off or guard.window is None or sizing.context.dialog.current_leaf is None:
         return None
     return Watch(sizing, guard, guard.window)
@@ -151,7 +151,7 @@ def _sent(sizing: Sizing, request: ChatRequest) -> Sent:
     )
 
 
-# How much of an answer's end is sent, whatever compaction made of it.
+# How many characters of the cut answer's end are sent, however it was compacted.
 TAIL_CHARS = 800
 LEFT_OUT = "[…] "
 

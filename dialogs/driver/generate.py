@@ -54,9 +54,9 @@ from health.tokens.calibration import Calibration
 from health.tokens.windows import Refused, Report, exceeds, falls_short, teaches
 
 logger = logging.getLogger(__name__)
-# An answer that came whole is held for so long while the database is away. After that it is asked for anew.
+# A complete answer is held in memory for so long while the database is away; after that it is requested again.
 HELD_SECONDS = 600.0
-# The prompt fits, but not together with the answer that was asked for.
+# The error code where the prompt fits, but not together with the maximum of the answer.
 ANSWER_TOO_LONG = "answer_too_long"
 
 
@@ -73,7 +73,7 @@ async def generate(
     False where it is known that no further answer is due.
     """
     looked = known or await in_db(_look)(claim.dialog_id)
-    # Who left the line is looked after by the next decision.
+    # The next decision handles a request that left the queue.
     with suppress(LeftQueue):
         async with provider_slot(looked.dialog.llm.provider, claim, subscriber) as waited:
             if waited:
@@ -124,7 +124,7 @@ async def answer(
 
 
 async def prepare_to_go_on(call: Call, live: LiveAnswer, ending: Ending) -> None:
-    """Where the answer was cut: know how to ask for the rest of it."""
+    """After a cut answer: find out whether the model continues an assistant message (prefill)."""
     if ending is Ending.CUT and live.text.strip():
         await find_out(call.sizing.context.dialog.llm, call.settings)
 
@@ -279,7 +279,7 @@ def _learn_from_refusal(call: Call, error: ContextOverflow) -> None:
 
 
 def _fits_with_a_shorter_answer(call: Call, error: ContextOverflow) -> bool:
-    """Was only the answer that was asked for too long? Then it is asked again with what the refusal leaves for one."""
+    """Was only the answer's maximum too large? Then the request is repeated with what the refusal leaves."""
     window, prompt, asked = error.context_window, error.prompt_tokens, call.request.max_output_tokens
     if not (window and prompt and asked) or call.generation.manifest.get("prompt"):
         return False
@@ -345,7 +345,7 @@ def log_statistics(dialog_id: UUID) -> None:
 
 
 class LeftQueue(Exception):
-    """Whoever wanted the answer wants it no longer."""
+    """The request left the provider's queue: nobody wants its answer any more."""
 
 
 class QueueWait:
@@ -373,7 +373,7 @@ class QueueWait:
 
 @asynccontextmanager
 async def provider_slot(provider: Provider, claim: Claim, subscriber: Subscriber) -> AsyncIterator[bool]:
-    """Inside, the provider has a slot for us. Gives whether we had to wait for it. Raises LeftTheLine."""
+    """Hold a slot of the provider. Yields whether there was a wait for it. Raises LeftQueue."""
     waiting = QueueWait(claim, subscriber)
     async with AsyncExitStack() as held:
         try:

@@ -59,7 +59,7 @@ class DialogRead:
     # Its branch, where that was read a moment ago, and what was reckoned of this request.
     branch: tuple[Message, ...] | None = None
     ahead: PreparedRequest | None = None
-    # Nothing of it was there before.
+    # The dialog was created by this request.
     is_new: bool = False
     # MCP servers of its agent that are to be asked for their tools before it is driven.
     to_ask: tuple[McpServer, ...] = ()
@@ -77,7 +77,7 @@ class DialogRead:
 
 
 def look_at(dialog: Dialog) -> DialogRead:
-    """A client's dialog has tools of its client alone."""
+    """Read a dialog that is to be driven. A client's dialog lists no MCP servers: its client brings the tools."""
     return DialogRead(dialog, to_ask=() if dialog.is_client_driven else tuple(servers_to_ask(dialog.agent)))
 
 
@@ -102,12 +102,12 @@ def is_sent_as_it_is(sizing: Sizing, guard: Guard | None) -> bool:
 
 
 def is_far(sizing: Sizing, guard: Guard) -> bool:
-    """So far from the threshold that nothing needs to be counted, nor looked at."""
+    """Is the request surely below the threshold, so that nothing needs to be counted or read?"""
     return not guard.refused and sizing.is_within(guard.begins_at)
 
 
 def read_guarding(looked: DialogRead, guard: Guard, *, was_refused: bool = False, was_filled: bool = False) -> Guarding:
-    """Where the last try was refused as too long, or filled the window, what was done about it counts."""
+    """The guard's values for `decide`. After a refusal, or a filled window, compactions made for it count."""
     if guard.off:
         return _off(looked, guard)
     dialog, sizing = looked.dialog, looked.sizing
@@ -131,7 +131,7 @@ def read_guarding(looked: DialogRead, guard: Guard, *, was_refused: bool = False
 
 
 def _alone(sizing: Sizing) -> Reason | None:
-    """Why a new course would be refused as well: it would hold the same words."""
+    """Why a new course would be refused too: the person's last words alone fill most of the request."""
     said = (one for one in since_answer(sizing.context.branch) if one.origin in BY_PEOPLE and one.role == Role.USER)
     words = [one.content for one in said]
     tokens = sum(sizing.counter.count(words)) if words else 0
@@ -141,7 +141,7 @@ def _alone(sizing: Sizing) -> Reason | None:
 
 
 def _is_left_as_it_is(found: Guarding) -> bool:
-    """Will nothing be compacted, whatever must stay of it?"""
+    """Is the request sent without a compaction in any case?"""
     was_tried = found.tried or found.spared or found.vain or found.compactions >= MAX_RESTARTS
     is_too_much = found.pressure is Pressure.OVERFLOW
     return found.running or found.pressure is Pressure.NORMAL or (was_tried and not is_too_much)

@@ -66,9 +66,9 @@ from health.models import CompactionRun
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.3
-# So long a worker's thread is held while a provider recovers; a longer wait is the sweeper's.
+# A worker waits at most so long for the next try; after a longer wait the sweeper queues the dialog.
 HELD_SECONDS = 60.0
-# Actions that are one transaction.
+# The actions that are one transaction each, with the function that performs them.
 WRITES: dict[type[Action], Callable[[Claim], None]] = {
     GiveUp: turns.give_up,
     TakeQueued: turns.take_queued,
@@ -144,7 +144,7 @@ async def drive_claimed(claim: Claim) -> None:
 
 
 async def _hand_over(claim: Claim) -> None:
-    """With work still due: whoever comes next takes it up."""
+    """Release the dialog with work still due, and queue it for the next worker."""
     await in_db(lease.give_back)(claim)
     await in_db(queue_drive)(claim.dialog_id)
 
@@ -219,9 +219,9 @@ def _rules(subscriber: Subscriber) -> Policy:
 async def look(
     claim: Claim, subscriber: Subscriber = NO_SUBSCRIBER, known: Read | None = None
 ) -> tuple[State, DialogRead | None]:
-    """Where the dialog stands; and how full the next request would be, where somebody guards it.
+    """Read the dialog's state, with the guard's where the dialog is guarded.
 
-    With what was read for that, where it will do for the next request.
+    Also the rows that were read, if the next request can be made from them.
     """
     looked, state = known or await in_db(read)(claim.dialog_id)
     if looked is None or not state.answer_due:
@@ -261,7 +261,7 @@ async def perform(
     subscriber: Subscriber = NO_SUBSCRIBER,
     looked: DialogRead | None = None,
 ) -> bool:
-    """False where it is known that nothing is left to do."""
+    """Perform one action. False where nothing is left to do afterwards."""
     match action:
         case Generate(attempt):
             return await generate(claim, attempt=attempt, policy=rules, subscriber=subscriber, known=looked)
@@ -344,7 +344,7 @@ async def _do_it_here(run: CompactionRun, tries: int) -> None:
 
 
 def is_left_alone(run: CompactionRun, *, waited: float) -> bool:
-    """Nobody has taken it up in time, or whoever did has died."""
+    """No worker has claimed the run in time, or the worker that did has died."""
     if run.status == CompactionRun.Status.QUEUED:
         return waited >= settings.DOMINDS_COMPACTION_WAIT_SECONDS
     return run.is_overdue

@@ -52,7 +52,7 @@ from health.monitor.levels import Usage, UsageUnavailable
 from health.tokens.counters import rough
 
 SHOW_EVERY_SECONDS = 0.06
-# Where nobody looks on: so late at the most a page that is opened meanwhile gets what the database lacks.
+# Without an open page the state is sent this seldom: a page opened meanwhile lacks at most so many seconds.
 UNSEEN_SECONDS = 0.3
 # Of arguments, which are mostly code and JSON.
 CHARS_A_TOKEN = 3
@@ -101,7 +101,7 @@ class LiveAnswer:
             self.changed.set()
 
     def close(self) -> None:
-        """Nothing more will come; whoever waits for a change is told."""
+        """The answer has ended: wake the task that waits for a change."""
         self.closed = True
         self.changed.set()
 
@@ -281,7 +281,7 @@ FLUSH_EVERY_SECONDS = 1.0
 
 @dataclass(eq=False)
 class StreamingAnswer:
-    """An answer that comes; `ended` once a person asks to stop it, or a look failed."""
+    """An answer that is being streamed. `ended` is done once a person stops it, or its check failed."""
 
     claim: Claim
     generation_id: int
@@ -289,7 +289,7 @@ class StreamingAnswer:
     ended: asyncio.Future[None]
     flushed_at: float = field(default_factory=time.monotonic)
     flushed_seq: int = 0
-    # How much of answer and thoughts the database was last given.
+    # How many characters of answer and thoughts the database was last given.
     given: tuple[int, int] = (0, 0)
 
     @property
@@ -297,7 +297,7 @@ class StreamingAnswer:
         return self.live.seq > self.flushed_seq and time.monotonic() - self.flushed_at >= FLUSH_EVERY_SECONDS
 
     def partial(self) -> Partial:
-        """What has come so far, which the database is given now."""
+        """The text so far, to be stored now."""
         self.flushed_at, self.flushed_seq = time.monotonic(), self.live.seq
         text, reasoning = self.live.text, self.live.reasoning
         return Partial(self.claim, self.generation_id, text=text, reasoning=reasoning, seq=self.flushed_seq)
@@ -307,7 +307,7 @@ class StreamingAnswer:
 
 
 class StreamingAnswers:
-    """What comes on one event loop. It looks for as long as anything does."""
+    """All answers that stream on one event loop. One task checks the database for them while there are any."""
 
     def __init__(self) -> None:
         self._coming: set[StreamingAnswer] = set()

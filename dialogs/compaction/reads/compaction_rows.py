@@ -24,7 +24,7 @@ from health.models import CompactionRun
 
 Status = CompactionRun.Status
 Trigger = CompactionRun.Trigger
-# Long, and shown only to who asks.
+# Long columns: deferred, as only the run's own page shows them.
 HEAVY = ("view", "removed", "coverage", "losses", "ledger", "limit_trace")
 TITLES: dict[str, Promise] = {
     "running": _("Compacting…"),
@@ -58,7 +58,7 @@ ADVICE: dict[str, Promise] = {
 
 @dataclass(frozen=True)
 class ViewText:
-    """A text of compaction's own in a view, by its place there."""
+    """A text that compaction wrote (summary, placeholder, handover), with its place in the view."""
 
     place: int
     kind: str

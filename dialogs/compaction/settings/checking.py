@@ -34,7 +34,7 @@ from health.limits import EffectiveLimit, effective_limit
 from health.models import ContextSettings
 from health.monitor.levels import Configured, Thresholds, context_window, thresholds
 
-# Of LLM types, and of tools: what a page can show and send.
+# The most LLM types, and tools, that the page can show and send.
 MOST_ROWS = 1_000
 MOST_BYTES = 256 * 1024
 WORDINGS: Mapping[str, Promise] = {
@@ -225,7 +225,7 @@ class SettingsFile:
 
 
 def read_yaml(raw: bytes) -> SettingsFile | list[Problem]:
-    """What the file says, or what is wrong with it."""
+    """The settings in the file, or the list of its problems."""
     if len(raw) > MOST_BYTES:
         return [Problem(_("The file is larger than settings are."))]
     try:

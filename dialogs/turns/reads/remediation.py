@@ -23,9 +23,9 @@ from dominds.prepared import Many, prepared
 from health.monitor.levels import Level, caution_cadence
 from health.monitor.remediation import Due, Remediation, generations_to_next_prompt
 
-# So many courses in a row that came to nothing: opening another one does not help.
+# After so many courses in a row that were full from the start, opening another one does not help.
 FUTILE_COURSES = 3
-# So many prompts in caution that brought no reminder: another one would bring none.
+# After so many prompts in caution without a new reminder the agent is asked no more.
 CAUTION_PROMPTS = 3
 UNASKED = (Course.OpenedBy.AUTO, Course.OpenedBy.RECOVERY)
 
@@ -36,7 +36,7 @@ class RemediationStatus:
 
     course_number: int
     level: str
-    # What the newest reading asks for and nobody has been given yet.
+    # The prompt that the newest reading makes due and that is not inserted yet.
     due: str
     cadence: int
     # Generations until the next prompt, in caution; prompts left before a new course, in critical.

@@ -39,7 +39,7 @@ WARNINGS = 3
 HOUR = timedelta(hours=1)
 STEPS = ("pin", "archive", "limit", "course")
 MOST = 2
-# Where a P1 agent is concerned, none is borne.
+# An agent with priority P1 is allowed no over-hit.
 MOST_OF_P1 = 0
 ESCALATED = "escalated"
 DECLINED = "declined"
@@ -139,7 +139,7 @@ def change_task(
 
 
 def escalate(row: Dialog, event: ContextEvent) -> None:
-    """Say in the event what is to follow from it, if it is one too many."""
+    """Write into the event what follows from it, if it is one over-hit too many."""
     wanted = context_config().on_over_hits
     if wanted is AtMilestone.NEVER or row.is_client_driven or not _is_one_too_many(row):
         return
@@ -186,7 +186,7 @@ def _mark(event: ContextEvent, wanted: AtMilestone) -> None:
 
 @transaction.atomic
 def decline(*, dialog: Dialog) -> None:
-    """The offered fresh start is not wanted."""
+    """A person declines the fresh start that was offered."""
     row = lock(dialog)
     for event in ContextEvent.objects.filter(dialog=row, facts__escalated=str(AtMilestone.OFFER)):
         event.facts[DECLINED] = True
@@ -232,7 +232,7 @@ def _act_on(row: Dialog, finding: LoopFinding) -> None:
 
 @transaction.atomic
 def dismiss(*, dialog: Dialog) -> None:
-    """The notice is not wanted. Only what the agent does from now on counts."""
+    """A person dismisses the notice of a loop: only calls from now on count for the next one."""
     row = lock(dialog)
     event = ContextEvent.objects.filter(dialog=row, code=Code.LOOP_DETECTED).order_by("-id").first()
     if event is not None:

@@ -40,7 +40,7 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 @pytest.fixture
 def mistaken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another request is foreseen than the driver makes."""
-    foreseen: Callable[..., SpeculativeRequest] = reading.foreseen
+    foreseen: Callable[..., SpeculativeRequest] = reading.speculative_request
 
     def wrong(**asked: Any) -> SpeculativeRequest:
         other = ChatRequest(model="tiny", messages=(ChatMessage(role="user", content="something else"),))
