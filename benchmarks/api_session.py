@@ -36,7 +36,7 @@ class Held:
     facts: int
 
     def kept(self, turns: int) -> float:
-        """Facts in the last request; nothing where it was refused."""
+        """The share of facts that the last request holds; 0 where it was refused."""
         return self.seen.facts.get(turns, 0) / self.facts
 
     def kept_on_average(self, turns: int) -> float:

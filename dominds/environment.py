@@ -89,7 +89,7 @@ def one_of(name: str, default: str, allowed: Collection[str]) -> str:
 
 
 def stored_once(path: Path, make: Callable[[], str]) -> str:
-    """What the data folder holds under this name, made once, readable by its owner only."""
+    """The content of this file of the data folder; made once, readable by its owner only."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():

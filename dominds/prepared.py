@@ -42,7 +42,7 @@ KEPT = "dominds_cursor"
 ANY = "ANY("
 Row = TypeVar("Row")
 Cells = Sequence[Any]
-# What a thread that does nothing but this has at hand.
+# The database of a thread without an event loop.
 _at_hand = local()
 
 
@@ -96,7 +96,7 @@ class LeanCursor(CursorWrapper):
 
 
 def rows_of(connection: BaseDatabaseWrapper, sql: str, params: Any) -> list[Any]:
-    """All rows that a statement finds."""
+    """All rows of a statement's result."""
     cursor = cursor_of(connection)
     cursor.execute(sql, params)
     with connection.wrap_database_errors:
@@ -104,7 +104,7 @@ def rows_of(connection: BaseDatabaseWrapper, sql: str, params: Any) -> list[Any]
 
 
 class Slot(Value):
-    """Stands in a query for a value; its field says how that is written for the database."""
+    """A placeholder for a value in a query; its field converts the value for the database."""
 
     def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
         return "%s", [self]

@@ -1,4 +1,4 @@
-"""Where everything stands in the chart of prompt tokens a generation. Pure: points in, coordinates out.
+"""Coordinates of the chart of prompt tokens per generation. Pure: readings in, coordinates out.
 
 SVG user units, y downwards. A generation without usage is a gap in the line and a mark on the axis.
 """
@@ -82,7 +82,7 @@ def short(tokens: int) -> str:
 
 
 def _top(history: Iterable[Point]) -> float:
-    """The highest value that must be seen: tokens, and ceilings that are not far above them."""
+    """The top of the axis: the highest tokens, or a ceiling that is not far above them."""
     points = [point for point in history if point.prompt_tokens is not None]
     tokens = max((point.prompt_tokens or 0 for point in points), default=0)
     ceilings = (point.critical_max_tokens or 0 for point in points)

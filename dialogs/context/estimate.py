@@ -35,8 +35,8 @@ from health.tokens.messages import as_sent, overhead_tokens, tools_tokens
 
 @dataclass(frozen=True, kw_only=True)
 class RequestEstimate:
-    """What a request is to be reckoned with, the margin in it, and the same before anything learned corrected it, as
-    `counter` counted it."""
+    """The estimate of one request: `tokens` with the `margin` in it, and `raw`, uncorrected by any report, as `counter`
+    counted it."""
 
     tokens: int
     raw: RawEstimate
@@ -75,7 +75,7 @@ class Estimate:
 # By its bytes a request is never underestimated: no token stands for less than a byte, and no template writes more
 # than this around a message, or more than twice its schema for a tool.
 FRAME_TOKENS = 24
-# Where a context keeps what was measured of it.
+# The attribute of a Context that caches its sizes.
 SAID_BYTES = "said_bytes"
 # By so much an estimate may be too low when the answer gets what is left of the window: a share of it, but no less than
 # a template may add to a short request.
@@ -140,7 +140,7 @@ class Sizing:
         return self
 
     def is_within(self, tokens: int) -> bool:
-        """Is it surely no more than that? Without an estimate."""
+        """Is the request surely at most so many tokens? Decided by bytes, without counting."""
         return self.at_most is not None and self.at_most <= tokens
 
 
@@ -196,7 +196,7 @@ def estimate(context: Context, tools: Sequence[Mapping[str, Any]], counter: Coun
 
 
 class CountedText(NamedTuple):
-    """What is counted of one message, and what it is spent on. There may be hundreds, counted twice."""
+    """A text to be counted, and the part of the budget that it belongs to. A tuple, as there are hundreds."""
 
     text: str
     part: str
@@ -240,7 +240,7 @@ def request_estimate(
 
 
 def media_of(piece: Piece, context: Context) -> Media:
-    """The images of one message, and what they cost by the model's family."""
+    """The images of one message, and their tokens by the model's family."""
     parts = piece.parts
     return media_in(with_blobs(parts, context.blobs), context.dialog.llm.model_id) if parts else NO_MEDIA
 
@@ -265,7 +265,7 @@ def sent_text(piece: Piece, context: Context) -> str:
 
 
 def said_bytes(context: Context) -> int:
-    """Of all text that its pieces send. Worked out once."""
+    """The bytes of all texts of the context. Computed once."""
     known = context.__dict__
     if SAID_BYTES not in known:
         known[SAID_BYTES] = sum(len(sent_text(piece, context).encode()) for piece in context.pieces)
@@ -323,7 +323,7 @@ def going_on(before: Context, now: Context) -> Context:
 
 
 def with_known(context: Context, **worked_out: Any) -> Context:
-    """The context, of which these properties need not be worked out again."""
+    """The context with these cached properties filled in."""
     context.__dict__.update(worked_out)
     return context
 

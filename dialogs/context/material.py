@@ -91,7 +91,7 @@ def material(run: CompactionRun, config: ContextConfig) -> Material:
 
 
 def beside(context: Context, counter: Counter) -> int:
-    """What is sent beside the messages: how far the task is."""
+    """The text that is sent beside the messages: the task's progress."""
     return counter.count([context.task])[0] if context.task else 0
 
 

@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 UNCALIBRATED_ERROR, LEAST_ERROR = 0.25, 0.03
 # A report is written down where it is larger than the largest one by so much, or where the window is not known.
 WORTH_KEEPING = 1.05
-# How many reports of a conversation are compared with a new one.
+# A new report is compared with so many earlier ones of the conversation.
 REPORTS_LOOKED_AT = 50
 
 
@@ -157,7 +157,7 @@ def suspect_cut(generation: Generation, report: Report, *, window: int | None) -
     row.known = after_suspicion(before, report, window=window, now=timezone.now())
     row.save()
     if row.reports_part:
-        # Nor can estimates be corrected by what such a server reports.
+        # Reports of a server that cuts prompts do not correct estimates either.
         LlmCalibration.objects.filter(llm=llm).delete()
     is_cut = row.cut_at is not None and row.cut_at != before.cut_at
     generation.manifest["suspect"] = True

@@ -39,9 +39,9 @@ logger = logging.getLogger(__name__)
 SECONDS = 0.5
 # How long a server is not asked that does not count, and one that did not answer.
 SILENCE_SECONDS, PAUSE_SECONDS = 3600.0, 30.0
-# After one that had no time for everything.
+# The pause after a request that ran out of time.
 BREATH_SECONDS = 5.0
-# Asked first: nobody's words are sent to a path that may not exist.
+# A trial text: people's words are not sent to a path that may not exist.
 TRIAL = "one two three"
 # By how much the server's sizes differ from ours is judged by so many tokens at least, in about so many characters.
 ENOUGH_TOKENS, ENOUGH_CHARS = 200, 20_000
@@ -110,7 +110,7 @@ class ServerCounter:
         return [known[text] if text in known else guessed[text] for text in texts]
 
     def _kept_or_told(self, texts: list[str]) -> dict[str, int]:
-        """What is kept, and what the server says of the rest, which is kept from now on."""
+        """Sizes from the cache, and from the server for the rest, which are cached."""
         place = f"{self.llm.provider.base_url}\n{self.llm.model_id}\n"
         digests = {text: hashlib.sha256((place + text).encode(errors="replace")).hexdigest() for text in texts}
         kept = CountedText.objects.known(list(digests.values()))
@@ -137,7 +137,7 @@ class ServerCounter:
         return {text: ceil(ratio * size) for text, size in zip(texts, self.plain.count(texts), strict=True)}
 
     def _ratio(self) -> float | None:
-        """How many tokens of the server's one of ours is, in this request."""
+        """The server's tokens divided by ours, in this request."""
         chars = accumulate(map(len, self._known), initial=0)
         sample = [text for text, before in zip(self._known, chars, strict=False) if before < ENOUGH_CHARS]
         ours = sum(self.plain.count(sample))

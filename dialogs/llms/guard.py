@@ -54,7 +54,7 @@ class Guard:
 
     @property
     def room(self) -> int:
-        """What a prompt may fill."""
+        """The most tokens of a prompt."""
         return self.limit - self.reserve
 
     @property
@@ -68,7 +68,7 @@ class Guard:
         return max(0, self.threshold - self.reserve)
 
     def told(self, limit: int) -> int | Reason:
-        """A limit as sentences name it."""
+        """The limit in words, for sentences."""
         return Reason(self.learned, {"tokens": limit}) if self.learned else limit
 
     def traced(self) -> list[dict[str, Any]]:
@@ -96,7 +96,7 @@ class KnownWindow:
 
     @property
     def tried(self) -> int | None:
-        """The room before any guess of the window."""
+        """The room without the guessed bound of the window."""
         return self._room(self.highest)
 
     def _room(self, bound: int | None) -> int | None:
@@ -134,7 +134,7 @@ def active_guard(dialog: Dialog, config: ContextConfig | None = None) -> Guard |
 
 
 def has_limit(dialog: Dialog) -> bool:
-    """An admin has set one, for the agent or for the LLM."""
+    """Has an admin set a limit, for the agent or for the LLM?"""
     return dialog.agent.context_budget or bool(dialog.llm.limit_type)
 
 
@@ -144,14 +144,14 @@ def is_off(dialog: Dialog) -> bool:
 
 
 def may_be_guarded(dialog: Dialog) -> bool:
-    """False: nothing will be compacted by itself. Costs no counting."""
+    """False where nothing is compacted automatically. Counts no tokens."""
     if is_off(dialog):
         return False
     return is_window_as_loaded(dialog.llm) or has_limit(dialog) or room_of(dialog) is not None
 
 
 def is_window_as_loaded(llm: LLM) -> bool:
-    """Does its window change whenever somebody loads the model anew?"""
+    """Is the LLM's window set each time the model is loaded, as in LM Studio?"""
     return kind_of(llm).window is WindowFrom.LOADED
 
 
@@ -209,7 +209,7 @@ SOURCES = {
 
 
 def _source(llm: LLM) -> Reason:
-    """Where the window is known from."""
+    """The source of the window, in words."""
     if is_window_as_loaded(llm):
         return Reason(Why.LOADED)
     if not llm.context_length:

@@ -44,7 +44,7 @@ KEPT_BELOW, MOST_BYTES = 20_000, 8 * 1024 * 1024
 # A lexer's single match over a long line can take minutes, and nothing can interrupt it: such code has no colours.
 HIGHLIGHT_BELOW = 20_000
 HIGHLIGHT_LINE_BELOW = 1_000
-# Between two matches there is a way out.
+# Highlighting stops after so many seconds, between two matches of the lexer.
 HIGHLIGHT_SECONDS = 0.5
 CLASSES = frozenset({"class"})
 ALLOWED: dict[str, frozenset[str]] = {

@@ -111,7 +111,7 @@ def _said(piece: Piece, context: Context) -> tuple[str, str, bool]:
 
 
 def _kept(generation: Generation) -> dict[str, str]:
-    """The texts that its manifest names by their hashes."""
+    """The texts whose hashes the generation's manifest names."""
     hashes = {name: generation.manifest[name] for name in (*TEXTS, "notice", "urge") if generation.manifest.get(name)}
     texts = dict(Blob.objects.filter(sha256__in=hashes.values()).values_list("sha256", "content"))
     return {name: texts[sha256] for name, sha256 in hashes.items() if sha256 in texts}

@@ -188,7 +188,7 @@ def _newest_generation(**columns: str) -> Subquery:
 
 
 def strip(all_of_them: Sequence[Glance]) -> Strip:
-    """What nothing is of is left out."""
+    """The counts for the strip, without zeros."""
     levels, doing = Counter(one.level for one in all_of_them), Counter(one.doing for one in all_of_them)
     return Strip(
         levels=tuple((level, levels[level]) for level in LEVELS if levels[level]),
@@ -207,7 +207,7 @@ def choices(all_of_them: Iterable[Glance]) -> dict[str, list[tuple[int, str]]]:
 
 
 def shown(some: Sequence[Glance]) -> list[DashboardRow]:
-    """The rows of these, in their order."""
+    """The rows for these dialogs, in their order."""
     found = {row.pk: row for row in _as_rows([one.pk for one in some])}
     meters = meters_of(list(found.values()))
     return [_shown(found[one.pk], one, meters[one.pk]) for one in some if one.pk in found]
@@ -252,7 +252,7 @@ def _shown(row: Any, glance: Glance, meter: Meter) -> DashboardRow:
 
 
 def _doing(row: Any, glance: Glance) -> str:
-    """What it is doing now, in words; nothing where it rests."""
+    """What the dialog does now, in words; empty where it rests."""
     on_its_own = _on_its_own(row) if row.run else ""
     return " · ".join(part for part in (_now(row, glance), on_its_own) if part)
 

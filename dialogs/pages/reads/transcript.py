@@ -68,14 +68,14 @@ class Transcript:
 
     @property
     def question(self) -> Question | None:
-        """The first that waits for the person."""
+        """The first question that waits for the person."""
         calls = (call for row in self.rows if isinstance(row, MessageRow) for call in row.calls)
         asked = (call.question for call in calls if call.question)
         return next((question for question in asked if question.status == Question.Status.PENDING), None)
 
 
 class PresentKinds(NamedTuple):
-    """Of what a dialog has any at all: most have little of it, and to look for each would take a statement."""
+    """Which kinds of rows the dialog has at all, read in one statement: kinds that it lacks are not queried."""
 
     queued: bool = True
     runs: bool = True
@@ -186,7 +186,7 @@ def rows_of(
 
 
 def _left_out(dialog: Dialog, messages: Messages, run: CompactionRun | None) -> dict[int, Visibility]:
-    """What a client does not send any more, until a view holds."""
+    """Ids of messages that a client no longer sends, while no view is in force."""
     end = dialog.client.sends_after if dialog.is_client_driven and run is None else 0
     return {pk: Visibility.REMOVED for pk, message in messages.items() if message.seq <= end}
 

@@ -67,7 +67,7 @@ class DialogItem(DashboardRow):
 
     @property
     def has_meter(self) -> bool:
-        """There is something to show: a measured number, or at least the window."""
+        """Can the meter show anything: a measured number, or at least the window?"""
         return self.meter.prompt_tokens is not None or self.meter.context_window is not None
 
     @property
@@ -144,7 +144,7 @@ class Asked:
         return any(getattr(self, name) for name in FILTERS)
 
     def takes(self, one: Glance) -> bool:
-        """Does the filter leave this dialog?"""
+        """Does this dialog match the filter?"""
         found = {"level": one.level, "doing": one.doing, "agent": one.agent[0], "llm": one.llm[0]}
         found["client"] = one.client[0] if one.client else 0
         return all(found[name] == asked for name in FILTERS if (asked := getattr(self, name)))

@@ -35,7 +35,7 @@ class BranchSlice:
         return BranchSlice(self.ids[self.ids.index(self.said[-limit]) :], self.said[-limit:])
 
     def page(self, number: int, size: int) -> BranchSlice:
-        """The results that follow a message stand on its page."""
+        """One page of the messages; tool results stand on the page of their call."""
         said = self.said[(number - 1) * size : number * size]
         if not said:
             return BranchSlice()

@@ -55,7 +55,7 @@ def messages_by_id(ids: Iterable[int]) -> tuple[Message, ...]:
     return tuple(found[message_id] for message_id in wanted)
 
 
-# What is read of a message where many are read.
+# The columns that are read where many messages are read.
 _COLUMNS = (
     "id",
     "course_id",
