@@ -29,7 +29,7 @@ from health.models import CompactionRun, LlmPrice
 LEAST_GAIN = 0.1
 # A person's own compaction may free less: it does not run again by itself, as the guard's would.
 LEAST_WISHED = LEAST_GAIN / 2
-Made = CompactionRun.Status
+RunStatus = CompactionRun.Status
 # The run came to no less than the limit that it was given.
 OVER_LIMIT = frozenset({Why.CANNOT_FREE_MORE, Why.P1_ALONE, Why.STILL_OVER, Why.NOT_UNDER})
 
@@ -55,7 +55,7 @@ def facts_of(outcome: CompactionOutcome, begun: Material, run: CompactionRun) ->
     if outcome.status is not Status.APPLIED:
         common["estimated_after"] = begun.tokens_before
         if _is_needless(outcome, run):
-            return Made.SKIPPED, {**common, "code": "", **columns_of(_nothing_to_compact(begun, run))}
+            return RunStatus.SKIPPED, {**common, "code": "", **columns_of(_nothing_to_compact(begun, run))}
         return str(outcome.status), common
     gain = 1 - outcome.estimated_tokens_after / max(1, begun.tokens_before)
     is_reset = run.trigger == CompactionRun.Trigger.RESET
@@ -65,8 +65,8 @@ def facts_of(outcome: CompactionOutcome, begun: Material, run: CompactionRun) ->
         why = _nothing_to_compact(begun, run) if is_wish else Reason(Why.TOO_LITTLE_GAIN, {"share": max(0.0, gain)})
         # A run that is not applied has no reward.
         skipped = {"estimated_after": begun.tokens_before, "reward": None, **columns_of(why)}
-        return Made.SKIPPED, {**common, **skipped}
-    return Made.APPLIED, {**common, **_applied(outcome, begun, run)}
+        return RunStatus.SKIPPED, {**common, **skipped}
+    return RunStatus.APPLIED, {**common, **_applied(outcome, begun, run)}
 
 
 def _oversized(outcome: CompactionOutcome, begun: Material) -> list[Reason]:

@@ -81,7 +81,7 @@ def look_at(dialog: Dialog) -> DialogRead:
     return DialogRead(dialog, to_ask=() if dialog.is_client_driven else tuple(servers_to_ask(dialog.agent)))
 
 
-def guarded(state: State, looked: DialogRead) -> State:
+def with_guarding(state: State, looked: DialogRead) -> State:
     """The state with what the guard knows, where this dialog has one and an answer is due."""
     guard = looked.guard if state.answer_due and looked.dialog.current_leaf_id else None
     if guard is None and state.answer_due and is_off(looked.dialog):

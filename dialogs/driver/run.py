@@ -48,7 +48,7 @@ from dialogs.driver.decide import (
     decide,
 )
 from dialogs.driver.generate import answer, generate
-from dialogs.driver.guarding import DialogRead, guarded, look_at
+from dialogs.driver.guarding import DialogRead, look_at, with_guarding
 from dialogs.driver.run_tools import run_tools
 from dialogs.driver.streaming import Call
 from dialogs.driver.subscriber import NO_SUBSCRIBER, Subscriber
@@ -154,7 +154,7 @@ def begun(claim: Claim, looked: DialogRead, subscriber: Subscriber) -> Call | No
     be done before."""
     if tells_window(looked.dialog.llm):
         return None
-    state = guarded(state_of(looked.dialog, is_untried=True), looked)
+    state = with_guarding(state_of(looked.dialog, is_untried=True), looked)
     return begin_taken(claim, looked) if decide(state, _rules(subscriber)) == Generate(attempt=1) else None
 
 
@@ -233,7 +233,7 @@ async def look(
         # guard.
         with suppress(ProviderError):
             await fresh_window(looked.dialog.llm)
-        state = await in_db(guarded)(state, looked)
+        state = await in_db(with_guarding)(state, looked)
     dialog = looked.dialog
     if state.guard and is_soon(looked.guard, tokens=state.guard.tokens):
         await in_db(queue_preparation)(claim.dialog_id)
@@ -251,7 +251,7 @@ def read(dialog_id: UUID, known: DialogRead | None = None) -> Read:
             return None, State(answer_due=False)
         state = state_of(dialog)
         looked = known or (look_at(dialog) if state.answer_due else DialogRead(dialog))
-        return looked, state if must_be_asked(dialog.llm) else guarded(state, looked)
+        return looked, state if must_be_asked(dialog.llm) else with_guarding(state, looked)
 
 
 async def perform(

@@ -236,7 +236,7 @@ class Model:
     kept: str = ""
 
 
-def look(wish: Wish) -> Found:
+def ask_server(wish: Wish) -> Found:
     """Ask the server for its models."""
     return async_to_sync(_bounded)(wish, _settings(wish), _added(wish))
 

@@ -48,7 +48,7 @@ ENOUGH_TOKENS, ENOUGH_CHARS = 200, 20_000
 
 
 @dataclass
-class Asked:
+class KnownServer:
     """What this process knows of one server and model. `counts` None: nobody knows yet."""
 
     counts: bool | None = None
@@ -64,8 +64,8 @@ class Asked:
 
 
 @cache
-def asked_of(kind: str, base_url: str, model: str) -> Asked:
-    return Asked()
+def known_server(kind: str, base_url: str, model: str) -> KnownServer:
+    return KnownServer()
 
 
 def server_counter(llm: LLM, plain: Counter) -> Counter:
@@ -73,7 +73,7 @@ def server_counter(llm: LLM, plain: Counter) -> Counter:
     provider = llm.provider
     if plain.grade is Grade.EXACT or not KINDS[provider.kind].may_count or not llm.is_usable:
         return plain
-    asked = asked_of(provider.kind, provider.base_url, llm.model_id)
+    asked = known_server(provider.kind, provider.base_url, llm.model_id)
     if not asked.counts and asked.is_due and _may_ask():
         asked.counts = bool(_told(llm, asked, [TRIAL], SECONDS))
     return ServerCounter(llm, plain, asked) if asked.counts else plain
@@ -86,7 +86,7 @@ class ServerCounter:
 
     llm: LLM
     plain: Counter
-    asked: Asked = field(repr=False)
+    asked: KnownServer = field(repr=False)
     left: float = SECONDS
     _known: Mapping[str, int] = field(default_factory=dict, repr=False)
 
@@ -144,7 +144,7 @@ class ServerCounter:
         return sum(self._known[text] for text in sample) / ours if ours >= ENOUGH_TOKENS else None
 
 
-def _told(llm: LLM, asked: Asked, texts: list[str], seconds: float) -> dict[str, int]:
+def _told(llm: LLM, asked: KnownServer, texts: list[str], seconds: float) -> dict[str, int]:
     """What the server says of these texts. One that does not is left alone for a while."""
     found: list[int | None] = []
     try:

@@ -64,14 +64,14 @@ def served(llm: LLM, url: str, kind: str = ProviderKind.LLAMACPP) -> LLM:
 
 @pytest.fixture(autouse=True)
 def nothing_asked_yet() -> Iterator[None]:
-    server_counter.asked_of.cache_clear()
+    server_counter.known_server.cache_clear()
     yield
-    server_counter.asked_of.cache_clear()
+    server_counter.known_server.cache_clear()
 
 
 def forget() -> None:
     """As another process, or this one after a restart."""
-    server_counter.asked_of.cache_clear()
+    server_counter.known_server.cache_clear()
 
 
 def test_the_server_counts_each_text_once(llm: LLM) -> None:
