@@ -42,7 +42,6 @@ def grouped(rows: Iterable[Row]) -> dict[tuple[str, str], dict[str, dict[str, Ro
 
 
 def table_lines(rows: Iterable[Row]) -> Iterator[str]:
-    """The table of groups as aligned lines."""
     lines = [HEADS, *(line for key, group in grouped(rows).items() for line in _of_group(key, group))]
     widths = [max(len(line[at]) for line in lines) for at in range(len(HEADS))]
     for line in lines:

@@ -96,7 +96,6 @@ class LeanCursor(CursorWrapper):
 
 
 def rows_of(connection: BaseDatabaseWrapper, sql: str, params: Any) -> list[Any]:
-    """All rows of a statement's result."""
     cursor = cursor_of(connection)
     cursor.execute(sql, params)
     with connection.wrap_database_errors:
@@ -129,12 +128,10 @@ class Many:
     field: Field[Any, Any]
 
 
-SlotType: TypeAlias = "Field[Any, Any] | Many"
+Param: TypeAlias = "Field[Any, Any] | Many"
 
 
-def prepared(
-    *fields: SlotType, is_shared: bool = False
-) -> Callable[[Callable[..., QuerySet[Any, Row]]], Prepared[Row]]:
+def prepared(*fields: Param, is_shared: bool = False) -> Callable[[Callable[..., QuerySet[Any, Row]]], Prepared[Row]]:
     """The decorated function is called once for each kind of database, with a slot for each field. It makes a query for
     whole rows of a model, or for some of their columns with `values_list`; nothing in it may depend on the moment.
 
@@ -143,14 +140,14 @@ def prepared(
     return lambda build: Prepared(build, fields, is_shared=is_shared)
 
 
-def prepared_update(*fields: SlotType) -> Callable[[Callable[..., Change]], PreparedUpdate]:
+def prepared_update(*fields: Param) -> Callable[[Callable[..., Change]], PreparedUpdate]:
     """Prepare a change. The decorated function makes the query and says what its rows become."""
     return lambda build: PreparedUpdate(build, fields)
 
 
 class Prepared(Generic[Row]):
     def __init__(
-        self, build: Callable[..., QuerySet[Any, Row]], fields: Sequence[SlotType], *, is_shared: bool = False
+        self, build: Callable[..., QuerySet[Any, Row]], fields: Sequence[Param], *, is_shared: bool = False
     ) -> None:
         self._build, self._fields, self._is_shared = build, fields, is_shared
         self._takes_many = any(isinstance(one, Many) for one in fields)
@@ -188,7 +185,7 @@ Change: TypeAlias = "tuple[QuerySet[Any, Any], dict[str, Any]]"
 
 
 class PreparedUpdate:
-    def __init__(self, build: Callable[..., Change], fields: Sequence[SlotType]) -> None:
+    def __init__(self, build: Callable[..., Change], fields: Sequence[Param]) -> None:
         self._build, self._fields = build, fields
         self._statements: dict[str, tuple[str, Sequence[Any]]] = {}
 
@@ -208,7 +205,7 @@ class PreparedUpdate:
         return made
 
 
-def _slot(at: int, wanted: SlotType) -> Slot:
+def _slot(at: int, wanted: Param) -> Slot:
     return SlotOfMany(at, output_field=wanted.field) if isinstance(wanted, Many) else Slot(at, output_field=wanted)
 
 

@@ -63,9 +63,7 @@ class AppendPoint:
         return None if self.branch else 1
 
 
-def speculative_request(
-    *, key: ApiKey, target: Target, request: ClientRequest, known: Known
-) -> SpeculativeRequest | None:
+def speculate(*, key: ApiKey, target: Target, request: ClientRequest, known: Known) -> SpeculativeRequest | None:
     """Reads the database; `known` is the stored prefix. None where the driver may have to act first."""
     if _is_looked_at_first(target, request):
         return None

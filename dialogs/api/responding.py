@@ -180,7 +180,6 @@ def usage_of(reported: Usage | UsageUnavailable) -> dict[str, Any] | None:
 
 
 def reported_of(generation: Generation) -> Usage | UsageUnavailable:
-    """The usage as it was recorded."""
     prompt, answered = generation.prompt_tokens, generation.completion_tokens or 0
     if prompt is None:
         return UsageUnavailable()

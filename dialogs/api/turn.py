@@ -19,15 +19,7 @@ from dialogs.api.foresight import RECENT, SpeculativeRequest
 from dialogs.api.listening import Listener
 from dialogs.api.reads.outcomes import Outcome, outcome_of, outcome_with
 from dialogs.api.requests import ClientRequest
-from dialogs.api.writes.client_turns import (
-    CompactingElsewhere,
-    HistoryRead,
-    StoredRequest,
-    Target,
-    conclude,
-    know_again,
-    take_up,
-)
+from dialogs.api.writes.client_turns import CompactingElsewhere, History, Intake, Target, conclude, know_again, take_up
 from dialogs.common.threads import in_db, own_threads
 from dialogs.compaction.reads.compaction import newest_run
 from dialogs.driver.guarding import DialogRead
@@ -51,7 +43,7 @@ class ClientTurn:
     key: ApiKey
     target: Target
     request: ClientRequest
-    seen: HistoryRead | None = None
+    seen: History | None = None
     foreseen: SpeculativeRequest | None = None
     listener: Listener = field(default_factory=Listener)
     dialog_id: UUID | None = None
@@ -113,7 +105,7 @@ class ClientTurn:
         await drive_for(taken.claim, self.listener, known)
         self.outcome = self.outcome or await in_db(conclude)(taken, prefix=self._prefix)
 
-    def _store(self) -> tuple[StoredRequest, Known]:
+    def _store(self) -> tuple[Intake, Known]:
         """With what the driver does first: one trip for both."""
         try:
             taken, looked, call = self._store_and_begin()
@@ -132,14 +124,14 @@ class ClientTurn:
             return taken, None
 
     @transaction.atomic
-    def _store_and_begin(self) -> tuple[StoredRequest, DialogRead, Call | None]:
+    def _store_and_begin(self) -> tuple[Intake, DialogRead, Call | None]:
         """The request; and its first call, where nothing has come between since it was foreseen."""
         taken = take_up(key=self.key, target=self.target, request=self.request, seen=self.seen)
         ahead = self.foreseen.ahead if self.foreseen and taken.is_as_seen else None
         looked = DialogRead(taken.dialog, taken.branch, ahead, taken.is_new)
         return taken, looked, begun(taken.claim, looked, self.listener) if ahead else None
 
-    def _conclude(self, taken: StoredRequest, known: Known, last: Generation, has_calls: bool) -> None:
+    def _conclude(self, taken: Intake, known: Known, last: Generation, has_calls: bool) -> None:
         """In the transaction that stores the last answer."""
         only = known if isinstance(known, Call) and known.generation is last else None
         outcome = outcome_with(last, generations=1, has_calls=has_calls) if only else outcome_of(taken.leaf)
@@ -149,7 +141,7 @@ class ClientTurn:
             kept = partial(RECENT.keep, only.sizing.context, last.message, number=last.number, has_calls=has_calls)
             transaction.on_commit(kept)
 
-    async def _take_up(self) -> tuple[StoredRequest, Known]:
+    async def _take_up(self) -> tuple[Intake, Known]:
         """While another request with this history is being compacted, this one waits and gains by it."""
         told = False
         while True:
@@ -168,6 +160,6 @@ class ClientTurn:
                     self.listener.compacted(await in_db(newest_run)(taken.claim.dialog_id))
                 return taken, known
 
-    def _prefix(self, taken: StoredRequest, outcome: Outcome) -> str:
+    def _prefix(self, taken: Intake, outcome: Outcome) -> str:
         """The prefix that the answer makes, as the client will send it back."""
         return following(taken.prefix, answer_said(self.listener.text, outcome.calls))

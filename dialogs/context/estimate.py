@@ -115,7 +115,7 @@ class Sizing:
 
     @cached_property
     def foretold(self) -> RequestEstimate:
-        return request_estimate(self.estimate, self.context.dialog.llm, self.tools, self.counter)
+        return estimate_of(self.estimate, self.context.dialog.llm, self.tools, self.counter)
 
     @property
     def is_counted(self) -> bool:
@@ -228,9 +228,7 @@ def _parts(
     }
 
 
-def request_estimate(
-    guessed: Estimate, llm: LLM, tools: Sequence[Mapping[str, Any]], counter: Counter
-) -> RequestEstimate:
+def estimate_of(guessed: Estimate, llm: LLM, tools: Sequence[Mapping[str, Any]], counter: Counter) -> RequestEstimate:
     """The estimate that the provider's report of this request is to be held against."""
     known, schemas, media = correction_of(counter), tools_tokens(llm.model_id, tools), guessed.media
     besides = guessed.margin + round(known.tools_ratio * schemas) + known.of_images(media.tokens, media.pictures)

@@ -23,7 +23,7 @@ from dialogs.driver.decide import retry_delay
 from dialogs.driver.guarding import DialogRead, look_at
 from dialogs.driver.prefill import find_out, record_refused
 from dialogs.driver.streaming import Call, Ending, LiveAnswer, stream
-from dialogs.driver.subscriber import NO_SUBSCRIBER, Subscriber
+from dialogs.driver.subscriber import SILENT, Subscriber
 from dialogs.driver.writes import cutting, turns
 from dialogs.driver.writes.turns import stand_in_line
 from dialogs.llms.counter import calibration_of
@@ -61,12 +61,7 @@ ANSWER_TOO_LONG = "answer_too_long"
 
 
 async def generate(
-    claim: Claim,
-    *,
-    attempt: int,
-    policy: Policy,
-    subscriber: Subscriber = NO_SUBSCRIBER,
-    known: DialogRead | None = None,
+    claim: Claim, *, attempt: int, policy: Policy, subscriber: Subscriber = SILENT, known: DialogRead | None = None
 ) -> bool:
     """As soon as the provider has a slot for it. `known` is what was read of the dialog a moment ago.
 

@@ -51,7 +51,7 @@ from dialogs.driver.generate import answer, generate
 from dialogs.driver.guarding import DialogRead, look_at, with_guarding
 from dialogs.driver.run_tools import run_tools
 from dialogs.driver.streaming import Call
-from dialogs.driver.subscriber import NO_SUBSCRIBER, Subscriber
+from dialogs.driver.subscriber import SILENT, Subscriber
 from dialogs.driver.writes import cutting, turns
 from dialogs.llms.windows import fresh_window, must_be_asked, tells_window
 from dialogs.providers.base import ProviderError
@@ -175,7 +175,7 @@ async def drive_for(claim: Claim, subscriber: Subscriber, known: Known) -> None:
         raise
 
 
-async def hold_lease(claim: Claim, subscriber: Subscriber = NO_SUBSCRIBER, known: Known = None) -> bool:
+async def hold_lease(claim: Claim, subscriber: Subscriber = SILENT, known: Known = None) -> bool:
     """Run a slice while another task renews its lease. Raises LeaseLost, in a group, when another took over."""
     async with asyncio.TaskGroup() as group:
         renewing = group.create_task(keep_lease(claim))
@@ -217,7 +217,7 @@ def _rules(subscriber: Subscriber) -> Policy:
 
 
 async def look(
-    claim: Claim, subscriber: Subscriber = NO_SUBSCRIBER, known: Read | None = None
+    claim: Claim, subscriber: Subscriber = SILENT, known: Read | None = None
 ) -> tuple[State, DialogRead | None]:
     """Read the dialog's state, with the guard's where the dialog is guarded.
 
@@ -255,11 +255,7 @@ def read(dialog_id: UUID, known: DialogRead | None = None) -> Read:
 
 
 async def perform(
-    action: Action,
-    claim: Claim,
-    rules: Policy,
-    subscriber: Subscriber = NO_SUBSCRIBER,
-    looked: DialogRead | None = None,
+    action: Action, claim: Claim, rules: Policy, subscriber: Subscriber = SILENT, looked: DialogRead | None = None
 ) -> bool:
     """Perform one action. False where nothing is left to do afterwards."""
     match action:
@@ -298,9 +294,7 @@ FALLBACK = "static"
 MOST_TRIES = 3
 
 
-async def make_room(
-    action: Compact | AwaitCompaction | Refuse, claim: Claim, subscriber: Subscriber = NO_SUBSCRIBER
-) -> None:
+async def make_room(action: Compact | AwaitCompaction | Refuse, claim: Claim, subscriber: Subscriber = SILENT) -> None:
     """Compact the context for the next request, and return when that is over, however it ended; or give it up."""
     if isinstance(action, Refuse):
         await in_db(cutting.refuse)(claim, why=action.why)

@@ -64,7 +64,7 @@ class Subscriber:
         await asyncio.Future()
 
 
-NO_SUBSCRIBER = Subscriber()
+SILENT = Subscriber()
 
 
 END_SECONDS = 5.0

@@ -119,8 +119,6 @@ class Watcher(AsyncWebsocketConsumer):
 
 
 class DialogConsumer(Watcher):
-    """One dialog."""
-
     dialog_id: UUID
     limit: int | None
     screen: PageDiff

@@ -12,7 +12,7 @@ from dialogs.providers.addresses import api_root
 from dialogs.providers.base import ModelFacts, ModelNotFound, ProviderSettings, RequestRefused
 from dialogs.providers.errors import translated
 from dialogs.providers.openai_compatible import OpenAICompatible
-from dialogs.providers.tokenizing import LLAMACPP, Sizes, sizes_by_server
+from dialogs.providers.tokenizing import LLAMACPP, Sizes, measure
 from dialogs.providers.usage import as_mapping, whole
 
 
@@ -32,7 +32,7 @@ class LlamaCpp(OpenAICompatible):
 
     @classmethod
     def count_tokens(cls, settings: ProviderSettings, texts: Sequence[str], model: str, *, seconds: float) -> Sizes:
-        return sizes_by_server(LLAMACPP, settings, texts, model, seconds=seconds)
+        return measure(LLAMACPP, settings, texts, model, seconds=seconds)
 
     async def _slot(self, model_id: str = "") -> int | None:
         """A server that routes to several models answers 0, a dummy, unless it is asked for one of them."""

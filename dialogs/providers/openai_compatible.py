@@ -28,7 +28,7 @@ from dialogs.providers.http import (
     timeouts,
 )
 from dialogs.providers.options import OF_OPENAI, OF_OTHERS, OF_TOOLS, chosen, written_arguments
-from dialogs.providers.tokenizing import LLAMACPP, VLLM, CannotCount, Sizes, sizes_by_server
+from dialogs.providers.tokenizing import LLAMACPP, VLLM, CannotCount, Sizes, measure
 from dialogs.providers.usage import facts_in
 
 NO_KEY = "none"
@@ -95,9 +95,9 @@ class OpenAICompatible:
         if is_openai(settings.base_url):
             raise CannotCount("OpenAI has no path for it.")
         try:
-            return sizes_by_server(VLLM, settings, texts, model, seconds=seconds)
+            return measure(VLLM, settings, texts, model, seconds=seconds)
         except CannotCount:
-            return sizes_by_server(LLAMACPP, settings, texts, model, seconds=seconds)
+            return measure(LLAMACPP, settings, texts, model, seconds=seconds)
 
     async def aclose(self) -> None:
         await self._client.close()

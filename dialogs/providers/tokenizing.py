@@ -46,7 +46,7 @@ class CannotCount(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TokenizeFormat:
+class Endpoint:
     """The request body of one kind of server, and where its response states the count."""
 
     body: Callable[[str, str], dict[str, Any]]
@@ -59,19 +59,17 @@ def _number_of_tokens(body: Any) -> int | None:
 
 
 # Control tokens that are spelled out in a text are control tokens, as in the prompt that the server itself makes.
-LLAMACPP = TokenizeFormat(
+LLAMACPP = Endpoint(
     body=lambda text, model: {"model": model, "content": text, "add_special": False, "parse_special": True},
     size=_number_of_tokens,
 )
-VLLM = TokenizeFormat(
+VLLM = Endpoint(
     body=lambda text, model: {"model": model, "prompt": text, "add_special_tokens": False},
     size=lambda body: whole(as_mapping(body).get("count")),
 )
 
 
-def sizes_by_server(
-    way: TokenizeFormat, settings: ProviderSettings, texts: Sequence[str], model: str, *, seconds: float
-) -> Sizes:
+def measure(way: Endpoint, settings: ProviderSettings, texts: Sequence[str], model: str, *, seconds: float) -> Sizes:
     """Each text's size as the server counts it, None where there was no time. One connection, one text after another.
 
     Raises CountsNothing for a server that does not count, and httpx2.HTTPError where nobody answers at all.
@@ -115,7 +113,7 @@ def _read(answer: httpx2.Response, *, most: int, end: float) -> bytes:
     return bytes(body)
 
 
-def _size_in(answer: httpx2.Response, way: TokenizeFormat, body: bytes) -> int:
+def _size_in(answer: httpx2.Response, way: Endpoint, body: bytes) -> int:
     try:
         found = way.size(json.loads(body)) if answer.is_success else None
     except (ValueError, RecursionError):

@@ -33,12 +33,12 @@ from dialogs.transcript.attachments import Attachment, attachments_of
 from dialogs.transcript.model_view import lineage_of
 from dialogs.transcript.reads.courses import (
     SHOWN_COURSES,
-    BranchSlice,
     EarlierCourse,
-    branch_slice,
+    IdSlice,
     current_course,
     earlier_courses,
     earlier_ids,
+    id_slice,
 )
 from dialogs.transcript.reads.tool_calls import CallRow, call_rows
 from dominds.prepared import Many, prepared
@@ -68,7 +68,6 @@ class Transcript:
 
     @property
     def question(self) -> Question | None:
-        """The first question that waits for the person."""
         calls = (call for row in self.rows if isinstance(row, MessageRow) for call in row.calls)
         asked = (call.question for call in calls if call.question)
         return next((question for question in asked if question.status == Question.Status.PENDING), None)
@@ -103,7 +102,7 @@ def _found_of(dialog_id: Any) -> QuerySet[Dialog, Any]:
 def transcript(dialog: Dialog, *, limit: int | None = SHOWN_ROWS, has: PresentKinds = EVERYTHING) -> Transcript:
     leaf = dialog.current_leaf
     course = current_course(dialog)
-    path = branch_slice(course_id=leaf.course_id, last_id=leaf.pk) if leaf else BranchSlice()
+    path = id_slice(course_id=leaf.course_id, last_id=leaf.pk) if leaf else IdSlice()
     shown = path.last(limit)
     queued = [QueuedRow(queued=queued) for queued in (_queued(dialog.pk) if has.queued else ())]
     before = earlier_ids(dialog)
@@ -125,7 +124,7 @@ def _queued(dialog_id: Any) -> QuerySet[QueuedMessage]:
 
 def course_page(dialog: Dialog, *, course_id: int, last_id: int, page: int) -> tuple[tuple[Row, ...], bool]:
     """One page of an earlier course, to be read only; and whether another one follows."""
-    path = branch_slice(course_id=course_id, last_id=last_id)
+    path = id_slice(course_id=course_id, last_id=last_id)
     course = Course.objects.get(pk=course_id)
     rows = rows_of(dialog, course, path, path.page(page, COURSE_PAGE_ROWS), is_current=False)
     return tuple(row for row in rows if not isinstance(row, LiveRow)), len(path.said) > page * COURSE_PAGE_ROWS
@@ -146,13 +145,7 @@ class Ends:
 
 
 def rows_of(
-    dialog: Dialog,
-    course: Course | None,
-    path: BranchSlice,
-    shown: BranchSlice,
-    *,
-    is_current: bool,
-    has_runs: bool = True,
+    dialog: Dialog, course: Course | None, path: IdSlice, shown: IdSlice, *, is_current: bool, has_runs: bool = True
 ) -> Iterator[Row]:
     """`shown` is the part of the course's `path` that is asked for.
 
@@ -247,7 +240,7 @@ def _begun(message: Message, messages: Messages) -> tuple[str, ...]:
     return (*_begun(cut, messages), cut.content) if cut else ()
 
 
-def _pins(dialog: Dialog, path: BranchSlice, messages: Messages) -> dict[int, float]:
+def _pins(dialog: Dialog, path: IdSlice, messages: Messages) -> dict[int, float]:
     """The share of the limit that is pinned, at the message that was marked last, where it is too much."""
     marks = [message.mark for message in messages.values() if hasattr(message, "mark")]
     pinned = [mark for mark in marks if mark.pinned or mark.priority == MessageMark.Priority.P1]

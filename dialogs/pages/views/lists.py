@@ -58,8 +58,6 @@ FILTERS = ("level", "doing", "agent", "llm", "client")
 
 @dataclass(frozen=True, kw_only=True)
 class DialogItem(DashboardRow):
-    """One dialog in the list."""
-
     @property
     def level(self) -> str:
         """ "" before the first reading."""
@@ -102,8 +100,6 @@ class Count:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """One select of the filter."""
-
     name: str
     label: str
     every: str

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dialogs.api.foresight import SpeculativeRequest, speculative_request
+from dialogs.api.foresight import SpeculativeRequest, speculate
 from dialogs.api.reads.clients import longest_known
 from dialogs.api.requests import ClientRequest
 from dialogs.api.writes.client_turns import Target, direct_agent
@@ -32,9 +32,7 @@ def key(key: tuple[ApiKey, str]) -> ApiKey:
 
 
 def ahead(key: ApiKey, target: Target, request: ClientRequest) -> SpeculativeRequest | None:
-    return speculative_request(
-        key=key, target=target, request=request, known=longest_known(owner=key.owner, request=request)
-    )
+    return speculate(key=key, target=target, request=request, known=longest_known(owner=key.owner, request=request))
 
 
 def asked_by_the_driver(dialog: Dialog) -> ChatRequest:

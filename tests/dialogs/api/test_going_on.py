@@ -10,7 +10,7 @@ from asgiref.sync import sync_to_async
 from django.db.models import F
 
 from dialogs.api import foresight, reading
-from dialogs.api.foresight import BESIDE, AnsweredCache, SpeculativeRequest, speculative_request
+from dialogs.api.foresight import BESIDE, AnsweredCache, SpeculativeRequest, speculate
 from dialogs.models import Dialog
 from tests.dialogs.api.conftest import Client, Play, a_tool, assistant, calling, said, user
 
@@ -25,10 +25,10 @@ def went_on(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     def both(**asked: Any) -> SpeculativeRequest | None:
         seen.append(any(foresight.RECENT.below(one) for one in asked["known"].messages))
-        found = speculative_request(**asked)
+        found = speculate(**asked)
         with monkeypatch.context() as alone:
             alone.setattr(foresight, "RECENT", AnsweredCache())
-            whole = speculative_request(**asked)
+            whole = speculate(**asked)
         if found is None or whole is None:
             assert found is whole
         else:
@@ -37,7 +37,7 @@ def went_on(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
             assert [one.pk for one in found.branch] == [one.pk for one in whole.branch]
         return found
 
-    monkeypatch.setattr(reading, "speculative_request", both)
+    monkeypatch.setattr(reading, "speculate", both)
     return seen
 
 

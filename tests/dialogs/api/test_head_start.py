@@ -40,13 +40,13 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 @pytest.fixture
 def mistaken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another request is foreseen than the driver makes."""
-    foreseen: Callable[..., SpeculativeRequest] = reading.speculative_request
+    foreseen: Callable[..., SpeculativeRequest] = reading.speculate
 
     def wrong(**asked: Any) -> SpeculativeRequest:
         other = ChatRequest(model="tiny", messages=(ChatMessage(role="user", content="something else"),))
         return replace(foreseen(**asked), request=other)
 
-    monkeypatch.setattr(reading, "speculative_request", wrong)
+    monkeypatch.setattr(reading, "speculate", wrong)
 
 
 class Listening:

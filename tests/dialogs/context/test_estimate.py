@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialogs.context.estimate import Estimate, RequestEstimate, Sizing, estimate, present_context, request_estimate
+from dialogs.context.estimate import Estimate, RequestEstimate, Sizing, estimate, estimate_of, present_context
 from dialogs.context.material import units_of
 from dialogs.context.writes import learn_from_usage
 from dialogs.llms.counter import counter_of
@@ -102,7 +102,7 @@ def test_what_is_foretold_of_images_can_be_taken_back_to_what_was_counted(dialog
     calibrate(llm)
     found = guessed(dialog)
 
-    told = request_estimate(found, llm, [], counter_of(llm))
+    told = estimate_of(found, llm, [], counter_of(llm))
 
     assert (told.raw.images, told.raw.pictures) == (1536, 2)
     assert told.raw.tokens == told.tokens == found.tokens
@@ -137,7 +137,7 @@ def test_three_reports_take_the_margin_away_and_it_is_no_error_of_theirs(dialog:
     a_history(dialog, pairs=6)
     for _report in range(3):
         assert guessed(dialog).margin > 0
-        told = request_estimate(guessed(dialog), llm, [], counter_of(llm))
+        told = estimate_of(guessed(dialog), llm, [], counter_of(llm))
         learn_from_usage(llm=llm, foretold=told, reported=told.raw.tokens)
 
     llm.refresh_from_db()

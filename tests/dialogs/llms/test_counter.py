@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from dialogs.context.estimate import Sizing, estimate, present_context, request_estimate
+from dialogs.context.estimate import Sizing, estimate, estimate_of, present_context
 from dialogs.context.writes import learn_from_usage
 from dialogs.llms import counter as server_counter
 from dialogs.llms.counter import calibration_of, counter_of
@@ -210,7 +210,7 @@ def test_what_was_learned_of_another_counter_is_not_used(dialog: Dialog, llm: LL
         assert calibration_of(llm) == Uncalibrated()
         context = present_context(dialog_to_drive(dialog.pk))
         counter = counter_of(context.dialog.llm)
-        told = request_estimate(estimate(context, [], counter), llm, [], counter)
+        told = estimate_of(estimate(context, [], counter), llm, [], counter)
 
         learn_from_usage(llm=llm, foretold=told, reported=told.tokens + 50)
 

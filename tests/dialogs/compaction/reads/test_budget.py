@@ -7,7 +7,7 @@ import pytest
 from dialogs.agents.writes import add_reminder, write_taskdoc
 from dialogs.compaction.reads.budget import Budget
 from dialogs.compaction.reads.budget import budget as budget_of
-from dialogs.context.estimate import RequestEstimate, estimate, offered_tools, present_context, request_estimate
+from dialogs.context.estimate import RequestEstimate, estimate, estimate_of, offered_tools, present_context
 from dialogs.context.writes import learn_from_usage
 from dialogs.llms.counter import calibration_of, counter_of
 from dialogs.models import LLM, Dialog, Message
@@ -128,7 +128,7 @@ def test_what_is_foretold_can_be_taken_back_to_what_was_counted(dialog: Dialog, 
         learn_from_usage(llm=llm, foretold=RequestEstimate(tokens=4000, raw=plain), reported=4600)
     counter, context = counter_of(llm), present_context(dialog_to_drive(dialog.pk))
 
-    told = request_estimate(estimate(context, tools, counter), llm, tools, counter)
+    told = estimate_of(estimate(context, tools, counter), llm, tools, counter)
 
     assert told.raw.tools == tools_tokens(llm.model_id, tools)
     assert told.tokens == pytest.approx(1.15 * (told.raw.text + told.raw.tools), rel=0.01)
