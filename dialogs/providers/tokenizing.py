@@ -35,7 +35,7 @@ class CountsTokens(Protocol):
     ) -> list[int | None]:
         """Each text alone, in the model's own tokens; None for what there was no time for.
 
-        Synchronous: for a thread, never for an event loop. Raises CountsNothing where this server
+        Synchronous: for a thread, never for an event loop. Raises CannotCount where this server
         turns out not to count, and the HTTP library's error where it does not answer.
         """
         ...
@@ -72,7 +72,7 @@ VLLM = Endpoint(
 def measure(way: Endpoint, settings: ProviderSettings, texts: Sequence[str], model: str, *, seconds: float) -> Sizes:
     """Each text's size as the server counts it, None where there was no time. One connection, one text after another.
 
-    Raises CountsNothing for a server that does not count, and httpx2.HTTPError where nobody answers at all.
+    Raises CannotCount for a server that does not count, and httpx2.HTTPError where nobody answers at all.
     """
     found: Sizes = [None] * len(texts)
     end = time.monotonic() + seconds

@@ -86,7 +86,7 @@ def _bounded(kind: Any) -> Any:
 
 
 def _counting(kind: Any, left: Iterator[int]) -> Any:
-    """A validator that raises TooMuch once it has made as many checks as are `left`."""
+    """A validator that raises SchemaTooCostly once it has made as many checks as are `left`."""
 
     def counted(check: Any) -> Any:
         def step(*held: Any) -> Iterator[Any]:
