@@ -56,9 +56,13 @@ def following_on(messages: Iterable[Mapping[str, Any]], prefix: str) -> Iterator
 def chained_below(messages: Iterable[ClientMessage], prefix: str) -> Iterator[ClientMessage]:
     """The messages with the hashes that they have behind the prefix with this hash."""
     for one in messages:
-        written = {"role": one.role, "tool_call_id": one.tool_call_id, **one.wire}
-        prefix = following(prefix, canonical(written, one.text, one.calls))
+        prefix = following(prefix, canonical_again(one))
         yield replace(one, prefix=prefix)
+
+
+def canonical_again(one: ClientMessage) -> str:
+    """The canonical form of a message that was read."""
+    return canonical({"role": one.role, "tool_call_id": one.tool_call_id, **one.wire}, one.text, one.calls)
 
 
 def following(prefix: str, said: str) -> str:

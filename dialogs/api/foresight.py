@@ -99,7 +99,7 @@ def _new_place() -> AppendPoint:
 def _place_of(known: Known, request: ClientRequest) -> AppendPoint | None:
     last = known.messages[0]
     is_same_again, is_replaced = known.length == len(request.messages), not known.length
-    if is_same_again or is_replaced or known.below or last.dialog.is_busy:
+    if is_same_again or is_replaced or known.trimmed or last.dialog.is_busy:
         return None
     if last.course.head_run_id or last.dialog.unchecked_calls >= EVERY_CALLS:
         return None

@@ -18,21 +18,19 @@ from dialogs.context.beginning import Beginning, beginning_of, standing_now, tas
 from dialogs.llms.guard import Guard
 from dialogs.llms.reads import max_output_of
 from dialogs.models import ClientConversation, Course, Dialog, Message, MessageMark, RemediationPrompt, ToolCall
-from dialogs.models.message import INSERTED, MessageOrigin, Role
+from dialogs.models.message import MessageOrigin, Role
 from dialogs.providers.base import ChatMessage, ChatRequest
 from dialogs.providers.base import ToolCall as AskedCall
 from dialogs.providers.laws import begun_by_a_user, merged, paired, shaped, without_calls
 from dialogs.transcript import model_view
 from dialogs.transcript.attachments import blobs_of, with_blobs
-from dialogs.transcript.model_view import Entry, Ids, marked_since, marks_of
+from dialogs.transcript.model_view import CONTINUATION, Entry, Ids, Piece, marked_since, marks_of
 from dialogs.transcript.reads.path import course_branch, messages_with_ids, said_since, with_continuations
 from dialogs.transcript.reads.tool_calls import ASK_HUMAN, calls_by_message, offers_own_tools
 from dialogs.turns.prompts import prompt
 from dialogs.turns.reads.remediation import newest_prompt_in, newest_prompt_on
-from health.compaction.terms.wire import is_text
 from health.models import CompactionRun
 
-CONTINUATION = MessageOrigin.CONTINUATION
 # Whether a call of a tool failed, by how it ended.
 _ENDED = {ToolCall.Status.DONE: False, ToolCall.Status.FAILED: True, ToolCall.Status.INTERRUPTED: True}
 
@@ -171,55 +169,25 @@ class Context:
         return found.seeing(model_view.as_said_with_quotes(self.view or (), found.branch))
 
 
-@dataclass(frozen=True)
-class Piece:
-    """One entry of a view with the stored message it is of, None where compaction wrote it."""
-
-    entry: Entry
-    message: Message | None
-
-    @property
-    def content(self) -> str:
-        """The text that is sent for this piece, before any notice."""
-        if self.entry.content is not None or self.message is None:
-            return self.entry.content or ""
-        if not self.message.parts:
-            return self.message.content
-        said = str(self.message.parts.get("withheld") or self.message.content)
-        handover = self.message.parts.get("handover", {})
-        return f"{said}\n\n{handover['text']}" if handover and not handover["away"] else said
-
-    @property
-    def role(self) -> Role:
-        return Role(self.message.role) if self.message else Role.USER
-
-    @property
-    def parts(self) -> list[dict[str, Any]]:
-        """Content parts, where the message has more than text: the images as they came, the text as it is sent now."""
-        parts = self.message.parts.get("wire", {}).get("content", []) if self.message and self.message.parts else []
-        if not parts or self.entry.content is None:
-            return list(parts)
-        return [{"type": "text", "text": self.content}, *(part for part in parts if not is_text(part))]
-
-    @property
-    def asks_to_go_on(self) -> bool:
-        return self.message is not None and self.message.origin == CONTINUATION
-
-    @property
-    def is_inserted(self) -> bool:
-        return self.message is not None and self.message.origin in INSERTED
-
-
 def read_context(dialog: Dialog, branch: Sequence[Message], guard: Guard | None = None) -> Context:
     """The context of a dialog whose current course's branch is this; with its guard, where that is known already.
     Until a view holds, what a client left out of its newest request is not sent."""
     ids = [message.id for message in branch]
     run = model_view.holding(_course(dialog, branch[-1]).head_run, frozenset(ids)) if branch else None
-    left_out = dialog.client.sends_after if dialog.is_client_driven and run is None else 0
-    if left_out and (sent := [message for message in branch if message.seq > left_out]):
-        return replace(_read(dialog, sent, None, None, (), guard), is_whole=False)
+    if run is None and branch and dialog.is_client_driven and branch[-1].seq > dialog.client.sends_after:
+        sent = dialog.client.sent(branch)
+        return replace(_read(dialog, sent, None, None, (), guard), is_whole=sent is branch)
     newest = None if dialog.is_client_driven else newest_prompt_on.first(ids)
-    return _read(dialog, branch, run, newest, marked_since(run) if run else (), guard)
+    return _with_own(_read(dialog, branch, run, newest, marked_since(run) if run else (), guard))
+
+
+def _with_own(context: Context) -> Context:
+    """A view, behind what the client says in front of it: that is stored nowhere else."""
+    own = context.client.own if context.client else []
+    if not own:
+        return context
+    view = (*model_view.as_said(own), *(context.view or ()))
+    return replace(context, branch=(*own, *context.branch), view=view, is_whole=False)
 
 
 def read_seen(dialog: Dialog, guard: Guard | None) -> Context | None:
@@ -240,7 +208,7 @@ def read_seen(dialog: Dialog, guard: Guard | None) -> Context | None:
     marked = marked_since(run)
     if not {message.pk for message in branch}.issuperset([*marked, *([newest.message_id] if newest else [])]):
         return None
-    return replace(_read(dialog, branch, run, newest, marked, guard), is_whole=False)
+    return _with_own(replace(_read(dialog, branch, run, newest, marked, guard), is_whole=False))
 
 
 def _read(

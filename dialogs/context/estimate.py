@@ -13,14 +13,14 @@ from django.utils.functional import cached_property
 
 from dialogs.agents.tools.base import wire
 from dialogs.agents.tools.registry import tools_for
-from dialogs.context.border import Context, Piece, read_context, read_seen, said_below, system_text
+from dialogs.context.border import Context, read_context, read_seen, said_below, system_text
 from dialogs.llms.counter import calibration_of, counter_of
 from dialogs.llms.guard import Guard
 from dialogs.models import LLM, Dialog, Message
 from dialogs.models.message import Role
 from dialogs.transcript import model_view
 from dialogs.transcript.attachments import with_blobs
-from dialogs.transcript.model_view import Entry
+from dialogs.transcript.model_view import Entry, Piece
 from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.reads.tool_calls import calls_by_message
 from health.compaction.terms.ports import Counter, Grade

@@ -12,14 +12,15 @@ from itertools import accumulate, chain, repeat
 from typing import Any
 
 from dialogs.agents.reads import shortening_of
-from dialogs.context.border import Context, Piece, read_context, system_text
+from dialogs.context.border import Context, read_context, system_text
 from dialogs.context.estimate import estimate, offered_tools, overhead
 from dialogs.llms.counter import counter_of
 from dialogs.models import Message
+from dialogs.models.dialog import OWN
 from dialogs.models.message import INSERTED, MessageOrigin, Role
 from dialogs.transcript import model_view
 from dialogs.transcript.attachments import with_blobs
-from dialogs.transcript.model_view import HANDOVER
+from dialogs.transcript.model_view import HANDOVER, Piece
 from dialogs.transcript.reads.path import course_branch, stands_behind
 from dialogs.transcript.standing_rules import load, taken_back
 from dialogs.turns.reads.turns import dialog_to_drive
@@ -65,7 +66,7 @@ def material(run: CompactionRun, config: ContextConfig) -> Material:
     tools = offered_tools(dialog, compacted=True)
     now = estimate(context, offered_tools(dialog), counter)
     whole = context.whole()
-    source = context if READS_THE_VIEW in run.chain else whole
+    source = _stored(context) if READS_THE_VIEW in run.chain else whole
     kit = Kit(counter=counter, may_summarise=config.summaries is Summaries.MODEL)
     units = _protected(kit.counted(units_of(source, counter)), run)
     state = ContextState(
@@ -91,8 +92,15 @@ def material(run: CompactionRun, config: ContextConfig) -> Material:
 
 
 def beside(context: Context, counter: Counter) -> int:
-    """The text that is sent beside the messages: the task's progress."""
-    return counter.count([context.task])[0] if context.task else 0
+    """The tokens beside the stored messages: the task's progress, and what a client puts in front."""
+    own = (message.content for message in context.branch if message.pk == OWN)
+    return sum(counter.count([text for text in (context.task, *own) if text]))
+
+
+def _stored(context: Context) -> Context:
+    """Without what a client says in front, which each of its requests says anew."""
+    view = tuple(entry for entry in context.view or () if entry.message_id != OWN)
+    return replace(context, branch=tuple(one for one in context.branch if one.pk != OWN), view=view)
 
 
 def _laid_down_before(context: Context) -> tuple[Unit, ...]:
@@ -110,7 +118,7 @@ def _laid_down_before(context: Context) -> tuple[Unit, ...]:
 def of_the_floor(context: Context, counter: Counter) -> tuple[Unit, ...]:
     """Units among which is all that must stay. No strategy touches that, so a view has it, and it shows what was marked
     to stay since."""
-    units = units_of(context if context.run_id and not context.is_whole else context.whole(), counter)
+    units = units_of(_stored(context) if context.run_id and not context.is_whole else context.whole(), counter)
     return Kit(counter=counter).counted(units)
 
 

@@ -52,7 +52,8 @@ class Message(models.Model):
     content = models.TextField(blank=True)
     # {"reasoning": str} of an answer; {"tool_call_id": str, "withheld": str} of a tool's result: what is sent instead;
     # {"wire": {...}} of a client's message: its content parts and name, with {"blob": sha256} in place of base64;
-    # {"framed": true} of one that the client puts before every conversation: nobody's words.
+    # {"framed": true} of one that the client puts before every conversation: nobody's words; {"shortened": str}: what
+    # the client sends in place of its text, where its conversation names it as shortened.
     parts = models.JSONField(default=dict, blank=True)
     # True when a person stopped the answer, or its stream broke, before the model had finished.
     cut_short = models.BooleanField(default=False)

@@ -133,6 +133,12 @@ def from_answer(status: int | None, body: object, *, headers: Mapping[str, str] 
     return _error_class(known)(words, status=known, retry_after=wait)
 
 
+def is_full(body: object) -> bool:
+    """Does the error of an answer that had begun say that it filled the window? LM Studio's does, where other servers
+    end the answer."""
+    return bool(re.search("reached context length of", _message(body), re.IGNORECASE))
+
+
 def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
     """Seconds to wait, from milliseconds (OpenAI), seconds or an HTTP date; None when the server names no moment."""
     milliseconds, value = (headers.get(name, "").strip() for name in ("retry-after-ms", "retry-after"))

@@ -182,7 +182,7 @@ def _facts(
         model_id=name,
         context_length=window,
         maximum=maximum,
-        loaded=allocated is not None,
+        loaded=None if remote else allocated is not None,
         source=source if window else "",
         note=about if window else _unknown(maximum, about),
     )

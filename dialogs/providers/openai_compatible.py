@@ -16,7 +16,7 @@ import openai
 from dialogs.providers.addresses import is_openai, openai_base
 from dialogs.providers.base import ChatMessage, ChatRequest, ModelFacts, ModelNotFound, ProviderSettings, StreamEvent
 from dialogs.providers.chat_stream import ChatStream
-from dialogs.providers.errors import from_answer, translated
+from dialogs.providers.errors import from_answer, is_full, translated
 from dialogs.providers.http import (
     as_event,
     connecting,
@@ -125,7 +125,9 @@ class OpenAICompatible:
 def _read(answer: ChatStream, sent: Iterator[Any]) -> Iterator[StreamEvent]:
     for one in sent:
         chunk = as_event(one)
-        if chunk.get("error"):
+        if chunk.get("error") and answer.begun and is_full(chunk):
+            answer.reason = "length"
+        elif chunk.get("error"):
             raise from_answer(None, chunk)
         yield from answer.add(chunk)
 

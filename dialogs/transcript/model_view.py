@@ -17,13 +17,15 @@ from django.db.models import BigIntegerField, DateTimeField, Q, QuerySet
 from django.utils.functional import cached_property
 
 from dialogs.models import Course, Message, MessageMark
-from dialogs.models.message import Role
+from dialogs.models.message import INSERTED, MessageOrigin, Role
 from dominds.prepared import prepared
 from health.compaction.laws.floor import is_handover
 from health.compaction.reading.markers import harmless
 from health.compaction.terms.units import WRITTEN, Unit
+from health.compaction.terms.wire import is_text
 from health.models import CompactionRun
 
+CONTINUATION = MessageOrigin.CONTINUATION
 HANDOVER = "handover"
 KIND = "quote"
 # Ids of messages, in order.
@@ -45,6 +47,45 @@ class Entry:
     def ids(self) -> tuple[int, ...]:
         """The ids of the messages that the entry stands for."""
         return self.covers if self.message_id is None else (self.message_id,)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One entry of a view with the stored message it is of, None where compaction wrote it."""
+
+    entry: Entry
+    message: Message | None
+
+    @property
+    def content(self) -> str:
+        """The text that is sent for this piece, before any notice."""
+        if self.entry.content is not None or self.message is None:
+            return self.entry.content or ""
+        if not self.message.parts:
+            return self.message.content
+        said = str(self.message.parts.get("withheld") or self.message.content)
+        handover = self.message.parts.get("handover", {})
+        return f"{said}\n\n{handover['text']}" if handover and not handover["away"] else said
+
+    @property
+    def role(self) -> Role:
+        return Role(self.message.role) if self.message else Role.USER
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """Content parts, where the message has more than text: the images as they came, the text as it is sent now."""
+        parts = self.message.parts.get("wire", {}).get("content", []) if self.message and self.message.parts else []
+        if not parts or self.entry.content is None:
+            return list(parts)
+        return [{"type": "text", "text": self.content}, *(part for part in parts if not is_text(part))]
+
+    @property
+    def asks_to_go_on(self) -> bool:
+        return self.message is not None and self.message.origin == CONTINUATION
+
+    @property
+    def is_inserted(self) -> bool:
+        return self.message is not None and self.message.origin in INSERTED
 
 
 def dump(entries: Iterable[Entry]) -> list[dict[str, Any]]:

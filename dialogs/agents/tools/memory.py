@@ -79,7 +79,8 @@ def read_course(dialog: Dialog, arguments: Arguments) -> str:
 
 
 def offers_recall(dialog: Dialog, *, compacted: bool | None = None) -> bool:
-    """Only once something was compacted: until then no request changes. A client is asked before (its key says so).
+    """Only once something was compacted, or a client left it out: until then no request changes. A client is asked
+    before (its key says so).
 
     `compacted` is whether something was, where the caller knows or supposes it.
     """
@@ -87,7 +88,8 @@ def offers_recall(dialog: Dialog, *, compacted: bool | None = None) -> bool:
         return False
     if compacted is not None:
         return compacted
-    return bool(_applied_in(dialog.pk))
+    is_trimmed = dialog.is_client_driven and (dialog.client.sends_after or dialog.client.sends_otherwise)
+    return bool(is_trimmed or _applied_in(dialog.pk))
 
 
 @prepared(UUIDField())

@@ -15,17 +15,15 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db.models import BigIntegerField, CharField, F, IntegerField, Q, QuerySet, TextField
+from django.db.models import BigIntegerField, CharField, F, Q, QuerySet
 
-from dialogs.api.canonical import chained_below
+from dialogs.api.reads.trimmed import LEAST_ANSWERED, LEAST_KNOWN, MOST_ALIKE, Trimmed, trimmed
 from dialogs.api.requests import ClientMessage, ClientRequest
 from dialogs.models import ApiKey, Dialog, Generation, Message, PrefixNode, ToolCall
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.turns.reads.turns import LARGE
 from dominds.prepared import Many, prepared
 
-# One message alone is no history: many conversations begin with the same word.
-LEAST_KNOWN = 2
 # Hashes looked for in one query.
 AT_ONCE = 200
 # As many as a request brings along at the most, if it goes on with what is stored.
@@ -34,12 +32,6 @@ NEWEST = 16
 MOST_FRAMED = 30
 # So many other conversations that begin alike are no chance.
 SEVERAL = 2
-# Of those that begin alike so many are looked at: those that have most of the request, the newest first.
-MOST_ALIKE = 20
-# Where a trimmed request begins is looked for among so many times its messages of a dialog's newest.
-REACH = 4
-# Fewer characters may be the same by chance.
-LEAST_ANSWERED = 40
 # Who asks for a summary and then begins with it has put it in place of the history.
 ASKS_FOR_SUMMARY = re.compile(r"summar|compact|condense|总结|摘要|概括|压缩", re.IGNORECASE)
 # Such a request has few messages, and begins with so many characters at least.
@@ -61,15 +53,13 @@ class Known(NamedTuple):
     The first `frame` messages stand before other conversations too, so none of them asks for this one. Where the
     client has made its request up anew since, they are its own, nobody's words.
 
-    Where the client left its oldest messages out, the request begins behind the prefix with the hash `below`, which
-    ends with the message number `left_out`.
+    `trimmed`: how the client left out or shortened what is old, where it did.
     """
 
     length: int
     messages: tuple[Message, ...]
     frame: int = 0
-    below: str = ""
-    left_out: int = 0
+    trimmed: Trimmed | None = None
 
 
 class Place(NamedTuple):
@@ -96,6 +86,9 @@ def longest_known(*, owner: User, request: ClientRequest) -> Known:
         for length in range(end, start, -1):
             meant = [place for place in _at(places, request, length) if _is_meant(place.chat, request, length)]
             if meant:
+                has_answers = any(one.role == Role.ASSISTANT for one in request.messages[length:])
+                if has_answers and (known := _trimmed(owner, request)):
+                    return known
                 found = meant if length > MOST_FRAMED else _settled(meant, places, request, length)
                 return Known(length, _messages(found, request)) if found else _begun_alike(places, request, length)
     return _trimmed(owner, request) or _replaced(owner, request)
@@ -120,63 +113,11 @@ def _spans(length: int) -> Iterator[tuple[int, int]]:
 
 
 def _trimmed(owner: User, request: ClientRequest) -> Known | None:
-    """A client that sends its newest messages only: up to its last answer they stand one after another in one stored
-    conversation. Told by few words, or by two conversations, it is not known."""
-    least = _answered(request)
-    ends = sorted(_ends(owner, request, least), key=itemgetter(0, 1)) if least else []
-    found = [end for end in ends if end[0] == ends[-1][0]]
-    if len({place.dialog_id for _length, place, _begin in found}) != 1:
-        return None
-    length, place, begin = found[-1]
-    known = Known(length, _messages([place], request), below=begin.sha256, left_out=begin.left_out)
-    is_same = is_same_instruction(known.messages[0].dialog.client.instructions, request) if known.messages else False
-    return known if is_same else None
-
-
-def _answered(request: ClientRequest) -> int:
-    """How many messages there are up to the last answer; 0 where that is too little to tell a conversation by."""
-    answers = [at for at, one in enumerate(request.messages, start=1) if one.role == Role.ASSISTANT]
-    told = sum(len(request.messages[at - 1].text.strip()) for at in answers)
-    return answers[-1] if answers and answers[-1] >= LEAST_KNOWN and told >= LEAST_ANSWERED else 0
-
-
-class Begin(NamedTuple):
-    """Where a trimmed request may begin: behind the prefix with this hash, which ends with the message `left_out`."""
-
-    dialog_id: UUID
-    sha256: str
-    left_out: int
-
-
-def _ends(owner: User, request: ClientRequest, least: int) -> Iterator[tuple[int, Place, Begin]]:
-    """Where so many of the request's messages, `least` or more, end in a dialog, if it begins there."""
-    begins = _begins(owner.pk, request)
-    chains = [tuple(chained_below(request.messages, begin.sha256))[least - 1 :] for begin in begins]
-    places = _places(owner, [one for chain in chains for one in chain], request.dialog_id) if chains else {}
-    for begin, chain in zip(begins, chains, strict=True):
-        for length, one in enumerate(chain, start=least):
-            found = (place for place in places.get(one.prefix, ()) if place.dialog_id == begin.dialog_id)
-            yield from ((length, place, begin) for place in found)
-
-
-def _begins(owner_id: int, request: ClientRequest) -> list[Begin]:
-    """Where the request's first message stands near the end of a dialog. Of equal prefixes the first counts, so that
-    nothing too much is left out."""
-    first, reach = request.messages[0], REACH * len(request.messages) + MOST_ALIKE
-    texts = {first.text, first.text.strip(), f"{first.text.strip()}\n"}
-    rows = _standing(owner_id, request.model, request.chat, first.role, texts, reach)
-    found = {begin[:2]: begin for begin in sorted((Begin(*row) for row in rows if row[1]), reverse=True)}
-    return list(found.values())
-
-
-@prepared(BigIntegerField(), CharField(), CharField(), CharField(), Many(TextField()), IntegerField())
-def _standing(owner_id: Any, model: Any, chat: Any, role: Any, texts: Any, reach: Any) -> QuerySet[Message, Any]:
-    mine = Dialog.objects.filter(owner=owner_id, is_client_driven=True, trashed_at=None)
-    newest = mine.filter(client__model=model, client__chat=chat).order_by("-active_at").values("pk")[:MOST_ALIKE]
-    near = Message.objects.filter(dialog__in=newest, seq__gt=F("dialog__last_seq") - reach)
-    said = near.filter(role=role, content__in=texts).order_by("-seq")
-    # The prefixes come last: with a condition on them SQLite would begin with all that its owner has.
-    return said.values_list("dialog_id", "parent__prefix_nodes__sha256", "parent__seq")[:MOST_ALIKE]
+    """A client that leaves out or shortens what is old, where its instructions are those of the conversation."""
+    found = trimmed(owner.pk, request)
+    last = _message(found.message_id) if found else []
+    is_same = bool(last) and is_same_instruction(last[0].dialog.client.instructions, request)
+    return Known(found.length, tuple(last), trimmed=found) if found and is_same else None
 
 
 def _replaced(owner: User, request: ClientRequest) -> Known:

@@ -145,6 +145,16 @@ def mark_frame(row: Dialog, messages: Sequence[ClientMessage]) -> None:
     Message.objects.bulk_update(rows, ["parts"], batch_size=AT_ONCE)
 
 
+def keep_shortened(shortened: Mapping[int, str], branch: Sequence[Message] | None) -> None:
+    """What a client sends in place of these messages' texts, of a branch, where that was read. Most were shortened
+    before."""
+    found = Message.objects.filter(pk__in=shortened) if branch is None else (x for x in branch if x.pk in shortened)
+    rows = [one for one in found if one.parts.get("shortened") != shortened[one.pk]]
+    for one in rows:
+        one.parts = {**one.parts, "shortened": shortened[one.pk]}
+    Message.objects.bulk_update(rows, ["parts"], batch_size=AT_ONCE)
+
+
 def carry_marks(row: Dialog, course: Course, added: Sequence[Message]) -> None:
     """Where a client sends its history changed, a new branch says much of what the old one said: what a person marked
     there is marked here too. `row` is not saved yet."""

@@ -24,9 +24,10 @@ from dialogs.api.reads.clients import (
     may_be_known,
 )
 from dialogs.api.reads.outcomes import Outcome, outcome_of
+from dialogs.api.reads.trimmed import Trimmed, as_sent
 from dialogs.api.requests import ClientMessage, ClientRequest
 from dialogs.api.writes.client_forks import fork
-from dialogs.api.writes.client_messages import add_history, carry_marks, mark_frame, remember
+from dialogs.api.writes.client_messages import add_history, carry_marks, keep_shortened, mark_frame, remember
 from dialogs.api.writes.client_views import carry_view, keep_ledger
 from dialogs.common.broadcast import changed_on_commit
 from dialogs.llms.guard import active_guard
@@ -92,12 +93,17 @@ def take_up(*, key: ApiKey, target: Target, request: ClientRequest, seen: Histor
     else:
         known, before = longest_known(owner=key.owner, request=request), None
         row, course = _dialog(known, key.owner, target)
-    if row._state.adding and known.below:
+    if row._state.adding and known.trimmed:
         known = Known(0, ())
-    messages = tuple(chained_below(request.messages, known.below)) if known.below else request.messages
-    _note(row, key, request, left_out=known.left_out)
+    messages, end = request.messages[known.length :], request.messages[-1].prefix
+    if known.trimmed:
+        before = known.trimmed.branch or None
+        keep_shortened(known.trimmed.shortened, before)
+        messages = tuple(chained_below(messages, known.trimmed.below))
+        end = messages[-1].prefix if messages else known.trimmed.below
+    _note(row, key, request, known.trimmed)
     before = () if row.current_leaf is None else before
-    added = add_history(row, messages[known.length :], below=row.current_leaf, course=course)
+    added = add_history(row, messages, below=row.current_leaf, course=course)
     carry_marks(row, course, added)
     if known.frame and known.length:
         # Else a person may have brought it along into several conversations, and it is theirs in each.
@@ -120,7 +126,7 @@ def take_up(*, key: ApiKey, target: Target, request: ClientRequest, seen: Histor
         save(row, *CHANGED)
     branch = None if before is None or known.frame else (*before, *added)
     is_as_seen = seen is not None and known == seen.known and branch is not None
-    return Intake(claim, row.current_leaf, row, messages[-1].prefix, branch, is_as_seen, is_new)
+    return Intake(claim, row.current_leaf, row, end, branch, is_as_seen, is_new)
 
 
 @transaction.atomic
@@ -199,7 +205,7 @@ def _dialog(known: Known, owner: User, target: Target) -> tuple[Dialog, Course]:
     busy = known.messages[0]
     if active_guard(dialog_to_drive(busy.dialog_id)) and not is_past_compacting(busy):
         raise CompactingElsewhere
-    if known.below:
+    if known.trimmed:
         # What the client left out is no part of a second conversation.
         return _new(owner, target)
     return fork(busy, owner=owner)
@@ -222,10 +228,10 @@ def _let_go(course: Course) -> None:
         course.save(update_fields=["guard_held"])
 
 
-def _note(row: Dialog, key: ApiKey, request: ClientRequest, *, left_out: int) -> None:
+def _note(row: Dialog, key: ApiKey, request: ClientRequest, trimmed: Trimmed | None) -> None:
     """Keep what the request asks for beside its messages. Written only where it is another than last time."""
     before = row.client
-    wanted = beside_messages(key, request) | {"chat": request.chat or before.chat, "sends_after": left_out}
+    wanted = beside_messages(key, request) | {"chat": request.chat or before.chat} | as_sent(trimmed)
     is_new = before._state.adding
     if is_new or any(getattr(before, name) != value for name, value in wanted.items()):
         for name, value in wanted.items():

@@ -13,16 +13,16 @@ from typing import Any
 
 from django.db.models.functions import Length
 
-from dialogs.context.border import Context, Piece, read_context
+from dialogs.context.border import Context, read_context
 from dialogs.context.estimate import sent_text
 from dialogs.llms.counter import counter_of
 from dialogs.models import LLM, Blob, Dialog, Generation, Message
-from dialogs.transcript.model_view import Entry, load, rounds_with, view_of, with_rounds
+from dialogs.transcript.model_view import Entry, Piece, load, rounds_with, view_of, with_rounds
 from dialogs.transcript.reads.path import course_branch
 from health.models import CompactionRun
 
 # The texts of a manifest in the order in which they are sent. A notice is part of its message.
-TEXTS = ("instructions", "taskdoc", "reminders", "tools", "changed", "task")
+TEXTS = ("instructions", "taskdoc", "reminders", "tools", "changed", "task", "own")
 SHOWN_CHARS = 4_000
 
 
@@ -65,7 +65,7 @@ def seen_by_generation(dialog: Dialog, generation_id: int) -> ModelContext | Non
     kept = _kept(found)
     context = replace(read_context(dialog, branch), notice=kept.get("notice", ""), urge=kept.get("urge", ""))
     sent = set(found.manifest.get("messages", ()))
-    entries = _with_kept(_view(found.manifest.get("view"), branch), found, branch)
+    entries = _shortened(_with_kept(_view(found.manifest.get("view"), branch), found, branch), found, branch)
     pieces = _pieces((entry for entry in entries if entry.message_id is None or entry.message_id in sent), branch)
     texts = [(name, kept[name], False) for name in TEXTS if name in kept]
     said = [_said(piece, context) for piece in pieces]
@@ -98,6 +98,12 @@ def _with_kept(view: tuple[Entry, ...], generation: Generation, branch: tuple[Me
     beside = [pk for pk in generation.manifest.get("messages", ()) if pk not in shown]
     wanted = [*generation.manifest.get("kept", ()), *beside]
     return with_rounds(view, rounds_with(wanted, branch), branch) if wanted else view
+
+
+def _shortened(view: Iterable[Entry], generation: Generation, branch: tuple[Message, ...]) -> Iterable[Entry]:
+    """The view with what a client had sent in fewer words."""
+    texts = {one.pk: one.parts.get("shortened") for one in branch if one.pk in generation.manifest.get("shortened", ())}
+    return [replace(one, content=texts[one.message_id]) if one.message_id in texts else one for one in view]
 
 
 def _pieces(entries: Iterable[Entry], branch: tuple[Message, ...]) -> list[Piece]:

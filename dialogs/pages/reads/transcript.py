@@ -179,9 +179,12 @@ def rows_of(
 
 
 def _left_out(dialog: Dialog, messages: Messages, run: CompactionRun | None) -> dict[int, Visibility]:
-    """Ids of messages that a client no longer sends, while no view is in force."""
-    end = dialog.client.sends_after if dialog.is_client_driven and run is None else 0
-    return {pk: Visibility.REMOVED for pk, message in messages.items() if message.seq <= end}
+    """Messages that a client leaves out or sends shortened, while no view is in force."""
+    if run is not None or not dialog.is_client_driven:
+        return {}
+    gone = dialog.client.left_out({pk: message.seq for pk, message in messages.items()})
+    shortened = dialog.client.sends_otherwise.get("shortened", ())
+    return dict.fromkeys(gone, Visibility.REMOVED) | dict.fromkeys(shortened, Visibility.SHORTENED)
 
 
 @prepared(Many(BigIntegerField()))

@@ -55,8 +55,7 @@ def removals(dialog: Dialog) -> tuple[Removal, ...]:
 
 def _left_out(dialog: Dialog, branch: Branch, run: CompactionRun | None) -> tuple[int, ...]:
     """Ids of messages that a client no longer sends, while no view is in force."""
-    end = dialog.client.sends_after if dialog.is_client_driven and run is None else 0
-    return tuple(pk for pk, seq in branch.items() if seq <= end)
+    return tuple(dialog.client.left_out(branch)) if dialog.is_client_driven and run is None else ()
 
 
 def _branches(dialog: Dialog, ways: Iterable[tuple[int, int]]) -> dict[int, Branch]:

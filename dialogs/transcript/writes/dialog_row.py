@@ -182,10 +182,10 @@ def clean_text(content: str) -> str:
     return text
 
 
-# The keys of a generation's manifest that may hold the hash of a blob: texts that were sent, and our own record of what
-# the request began with, which no file takes along.
+# The keys of a generation's manifest that may hold the hash of a blob: texts that were sent, and what no file takes
+# along: our own record of what the request began with, and what a client said in front of its request.
 SENT_KEYS = ("instructions", "taskdoc", "reminders", "tools", "notice", "urge", "task", "changed")
-BLOB_KEYS = (*SENT_KEYS, "begins")
+BLOB_KEYS = (*SENT_KEYS, "begins", "own")
 
 
 @transaction.atomic

@@ -57,6 +57,8 @@ class Sent:
     view: int | None = None
     # Messages in that view because a person marked them to stay after the run.
     kept: tuple[int, ...] = ()
+    # Messages that the client sent shortened, or without images.
+    shortened: Sequence[int] = ()
     # The estimated tokens of the request, where the dialog is guarded.
     estimated_tokens: int | None = None
     # The maximum of the answer, where it was lowered so that prompt and answer fit the window.
@@ -145,6 +147,7 @@ def add_call(row: Dialog, held: Claim, *, attempt: int, sent: Sent, number: int 
             "options": sent.options,
             **({"view": sent.view} if sent.view else {}),
             **({"kept": list(sent.kept)} if sent.kept else {}),
+            **({"shortened": list(sent.shortened)} if sent.shortened else {}),
             **({"estimated": sent.estimated_tokens} if sent.estimated_tokens else {}),
             **({"asked": sent.asked_tokens} if sent.asked_tokens else {}),
             **{name: kept[text] for name, text in sent.texts.items() if text},

@@ -32,8 +32,7 @@ from health.compaction.reading.value_patterns import (
     units_of,
 )
 from health.compaction.reading.value_statements import Statement
-from health.compaction.reading.value_words import CJK_BEGINS
-from health.compaction.reading.word_places import told_of
+from health.compaction.reading.value_words import CJK_BEGINS, told_of
 
 # What a number counts: a plural, with what describes it; in Chinese the thing behind a measure word.
 _SMALL = "in|of|on|at|for|to|a|an|the|and|or|per|by|is|are|was|has|with|from|as"

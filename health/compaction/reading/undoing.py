@@ -23,7 +23,7 @@ from health.compaction.reading.text import STOPWORDS, remembered
 from health.compaction.reading.two_things import tell_more
 from health.compaction.reading.value_patterns import CHANGES, CHOSEN, SENTENCES, ZH_COMMON, Sort, stem
 from health.compaction.reading.value_statements import Statement
-from health.compaction.reading.value_words import CJK_BEGINS
+from health.compaction.reading.value_words import CJK_BEGINS, outdated_words
 
 # A deed that is not to be done, or that something is not so.
 NOT_DONE = re.compile(
@@ -92,6 +92,14 @@ def _is_small(piece: str) -> bool:
     return piece in SMALL or CHANGES.fullmatch(piece) is not None
 
 
+def says_instead(new: Statement, old: Statement) -> bool:
+    """ "We decided to use Memcached instead of Redis": names what it replaces, beside another word of it."""
+    left, said = outdated_words(new.text) - outdated_words(old.text), old.content | old.words
+    if not left or not left <= said or len(new.text) > MOST_CHOSEN:
+        return False
+    return not ({*filter(str.isalpha, old.tokens)} - left - STOPWORDS).isdisjoint(new.tokens)
+
+
 NOTHING = frozenset[str]()
 # What is chosen is said in few characters.
 MOST_CHOSEN = 120
@@ -138,3 +146,8 @@ def own_values(one: Statement, other: Statement) -> Mapping[Sort, frozenset[str]
     """The values of a sentence that the other does not have; what both name is the subject."""
     theirs = other.values
     return {sort: own for sort, values in one.values.items() if (own := values - theirs.get(sort, NOTHING))}
+
+
+def people(one: Statement, other: Statement) -> list[str]:
+    """Its own names, not those of rooms: "C3"."""
+    return [name for name in own_values(one, other).get(Sort.NAME, ()) if name.isalpha() and name not in other.content]

@@ -7,6 +7,7 @@ where small words tell little, it is whatever else is said.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -48,7 +49,6 @@ from health.compaction.reading.value_patterns import (
     stem,
 )
 from health.compaction.reading.value_words import (
-    CHOICE,
     CJK_BEGINS,
     choice_of,
     content_of,
@@ -353,8 +353,8 @@ def _values(text: str, names: frozenset[str]) -> tuple[Mapping[Sort, frozenset[s
     found: dict[Sort, frozenset[str]] = {}
     rest = text
     if choice := choice_of(text):
-        found[Sort.CHOICE] = frozenset((choice.word,))
-        rest = CHOICE.sub(" § ", text)
+        found[Sort.CHOICE] = _as_values([choice.said])
+        rest = re.sub(re.escape(choice.said), " § ", text, count=1, flags=re.I)
     sorts = ENGLISH_SORTS if text.isascii() else SORTS
     for sort in VALUES if may_hold_values(text.lower()) else ():
         if hits := sorts[sort].findall(rest):

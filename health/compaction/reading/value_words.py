@@ -1,25 +1,32 @@
-"""Which words of a sentence say something, so that two sentences that share them may be about the same.
+"""Which words of a sentence say something, so that two sentences that share them may be about the same; and which
+belong together: what stands before a word, what it is of, what marks it.
 
 Chinese, which does not part its words, has pairs of characters for them.
+A sentence is compared with many others, so its words are looked at once.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Collection, Iterable, Sequence, Set
 from operator import add
 from typing import NamedTuple
 
-from health.compaction.reading.text import STOPWORDS, of_text, remembered
+from health.compaction.reading.text import CJK, STOPWORDS, of_text, remembered
 from health.compaction.reading.value_patterns import (
+    BREAKS,
     CHANGES,
     COMMON,
+    DETERMINERS,
+    INDEFINITE,
+    OF,
     SENTENCES,
     SHORTENED,
     WORDS,
     ZH_COMMON,
     ZH_GENERIC,
+    may_hold_values,
     raw_tokens,
     stem,
 )
@@ -54,7 +61,16 @@ CHOOSING = re.compile(
 IN_LANGUAGE = re.compile(r"\b(?:in|speak|use|to) $|用$")
 # Not chosen: "not tabs but", "instead of tabs", 不用制表符.
 NOT_CHOSEN = re.compile(
-    r"\b(?:instead of|rather than|no longer|not) [\w$€£: .-]{1,40}?(?= but\b|[,;.!]|$)|不(?:再|要)?[用是][^，,。]{1,15}"
+    r"\b(?:instead of|rather than|no longer|not) [\w$€£: .-]{1,40}?(?= but\b|[,;.!]|$)"
+    r"|(?:而不是|不(?:再|要)?用)[^，,。]{1,15}|不是[^，,。]{1,15}[，,]?(?=而?是)"
+)
+# What has one value at a time, whatever the value is.
+SINGLE = re.compile(
+    r"\b(?:the|my|our|your|his|her|their|its) (?P<of>theme|branch|colou?r|font|version|owner|author|host|title"
+    r"|name|username|nickname|password|language)(?: (?:of|for|in) [\w ]{1,40}?)? (?:is|are|will be|should be) (?:now )?"
+    r"(?P<said>[\w.-]{1,40}?)(?: now)?\W*$"
+    r"|(?P<zh>名字|颜色|主题|分支|密码|语言)(?:现在)?(?:改成|改为|换成|是|叫|为)(?P<zh_said>[\u4e00-\u9fff\w]{1,10})\W*$",
+    re.I,
 )
 REFUSED = re.compile(r"\b(?:never|not|don['’]t|avoid|stop)\b|不要|别|不再|禁止")
 
@@ -73,25 +89,37 @@ def forms_in(text: str) -> frozenset[str]:
 
 
 class Choice(NamedTuple):
-    """What is chosen of a row, or refused."""
+    """What is chosen of a row, or refused; `said` as it stands there."""
 
-    word: str
+    said: str
     row: str
     refused: bool
 
 
 @of_text
 def choice_of(text: str) -> Choice | None:
-    """One of a few things that exclude each other: "use tabs", "reply in French"."""
+    """One of a few things that exclude each other: "use tabs", "reply in French", "the theme is dark"."""
+    if single := SINGLE.search(text):
+        row = (single["of"] or single["zh"]).lower()
+        return Choice(single["said"] or single["zh_said"], row.replace("colour", "color"), refused=False)
     if text.isascii() and CHOICE_OF.keys().isdisjoint(spelt_in(text)):
         return None
-    found = [*CHOICE.finditer(low := NOT_CHOSEN.sub("", text.lower()))]
-    if len({hit[0] for hit in found}) != 1 or not CHOOSING.search(low):
+    low = NOT_CHOSEN.sub("", text.lower())
+    found = {hit[0]: hit for hit in CHOICE.finditer(low)}
+    if len(found) != 1 or not (CHOOSING.search(low) or len(low) < len(text)):
         return None
-    word, before = found[0][0], low[: found[0].start()]
+    ((word, hit),) = found.items()
+    before = low[: hit.start()]
     if CHOICE_OF[word] == "language" and not IN_LANGUAGE.search(before):
         return None
-    return Choice(stem(word), CHOICE_OF[word], REFUSED.search(before) is not None)
+    return Choice(word, CHOICE_OF[word], REFUSED.search(before) is not None)
+
+
+@of_text
+def outdated_words(text: str) -> frozenset[str]:
+    """What a sentence says is no longer chosen: "Memcached instead of Redis"."""
+    found = [hit[0] for hit in NOT_CHOSEN.finditer(text.lower())]
+    return frozenset(word for told in found for word in content_of(tokens_of(told)))
 
 
 def tokens_of(text: str) -> tuple[str, ...]:
@@ -147,3 +175,103 @@ def is_word(token: str) -> bool:
         and token not in NO_SUBJECT
         and not token.endswith(SHORTENED)
     )
+
+
+# Which belong together
+
+# Behind other small words may stand what a value is for.
+HEADED = frozenset(("of", "to"))
+# Whom a Chinese sentence begins with: the speaker, somebody of the speaker's, a nickname.
+ZH_KIN = (
+    "爸妈|父母|爷爷|奶奶|外公|外婆|姥姥|姥爷|爸爸|妈妈|哥哥|姐姐|弟弟|妹妹|太太|老婆|妻子|老公|丈夫|先生|孩子|儿子|女儿"
+    "|爸|妈|哥|姐|弟|妹|邻居|同事|老板|朋友|室友|客户|学生|老师"
+)
+ZH_WHO = re.compile(
+    f"[给帮替为]?(?P<titled>[{CJK}]{{1,2}}(?:先生|女士|小姐|老师|医生|师傅|经理|主任|教授|阿姨|叔叔))"
+    f"|(?:[我咱他她你](?:们|家)?的?|隔壁)?(?P<kin>{ZH_KIN})|(?P<name>[小老阿](?![时心学师板])[{CJK}])|(?P<own>[我咱])"
+)
+KIN = re.compile(
+    r"(?:my|our|his|her|their) (?:\w+ )?(?P<kin>colleague|boss|neighbou?r|brother|sister|mother|mum|mom|father|dad|wife"
+    r"|husband|partner|son|daughter|friend|cousin|aunt|uncle|parents|kids|children|flatmate|roommate|client|teacher)\b"
+    r"(?!['’]s)|(?P<own>i|we)(?=['’ ])|(?P<label>[a-z]{2,24}+): (?:my|i) "
+)
+# What tells things of one sort apart: a number behind them, their order or place before them, a letter, whose they are.
+MARKED = (
+    re.compile(
+        r"\b(?P<noun>[a-z]++) (?P<mark>one|two|three|four|five|six|seven|eight|nine|ten"
+        r"|\d++/\d++(?= )|\d++(?!/)(?=\D+\d))\b"
+    ),
+    re.compile(
+        r"\b(?P<mark>first|second|third|last|next|final|morning|evening|upper|lower|left|right|front|rear|inner|outer"
+        r"|big|small|long|short) (?P<noun>[a-z]++)"
+    ),
+    re.compile(r"\b(?P<mark>[a-z]++)['’]s (?P<noun>[a-z]++)"),
+)
+LETTERED = re.compile(
+    r"\b(?P<noun>[A-Za-z]{3,20}+) (?P<mark>[A-HJ-Z])\b"
+    rf"|^(?!星期|礼拜)(?P<zh>[{CJK}]{{2}})(?P<number>[一二三四五六甲乙丙丁])(?=[{CJK}])"
+)
+# Who takes over what another had is no other thing.
+ZH_IN_CHARGE = re.compile("负责|接|管|主持|带|代|替|归")
+
+
+@remembered(SENTENCES)
+def told_of(text: str) -> str:
+    """The person whom a sentence begins with."""
+    if ZH_IN_CHARGE.search(text):
+        return ""
+    clauses = text.split("，")
+    told = next(filter(may_hold_values, clauses), text)
+    found = KIN.match(text.lower()) or ZH_WHO.match(told)
+    if found is None or not found.lastgroup:
+        return ""
+    return "I" if found["own"] else found[found.lastgroup]
+
+
+@remembered(SENTENCES)
+def words_before(told: tuple[str, ...]) -> tuple[tuple[str, str, bool, bool, tuple[str, ...]], ...]:
+    """Each word with the one behind it, whether it is a definite thing, and whether it may be of what follows."""
+    found, tokens = [], ("", "", *told)
+    for at, (before, word) in enumerate(itertools.pairwise(tokens), 1):
+        if not is_word(before):
+            continue
+        definite, opens = tokens[at - 2] in DETERMINERS, not tokens[at - 2] or tokens[at - 2] in BREAKS
+        part = word == "of" or (word in OF and (definite or opens or tokens[at - 2] in INDEFINITE))
+        if definite or part:
+            behind = tuple(each for each in tokens[at + 1 : at + 4] if each not in DETERMINERS)[:2]
+            found.append((before, word, definite, part, behind))
+    return tuple(found)
+
+
+@remembered(SENTENCES)
+def heads_of(told: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Words with what they belong to: "customer" in "the customer dump", "customers" in "replies to customers"."""
+    found = [
+        (word, head)
+        for before, word, head in zip(told, told[1:], told[2:], strict=False)
+        if before in DETERMINERS and is_word(word) and is_word(head)
+    ]
+    for at, (head, of) in enumerate(itertools.pairwise(told)):
+        if of in HEADED and is_word(head):
+            found += [(word, head) for word in [one for one in told[at + 2 : at + 4] if one not in DETERMINERS][:1]]
+    return tuple(found)
+
+
+def marks_on(text: str, nouns: Collection[str]) -> dict[tuple[str, int], set[str]]:
+    """These nouns with their marks; a change may name both: "from version two to version three"."""
+    found: dict[tuple[str, int], set[str]] = {}
+    for noun, at, mark in marks_of(text):
+        if noun in nouns:
+            found.setdefault((noun, at), set()).add(mark)
+    return found
+
+
+@remembered(SENTENCES)
+def marks_of(text: str) -> tuple[tuple[str, int, str], ...]:
+    low = text.lower()
+    found = [(at, hit) for at, pattern in enumerate(MARKED) for hit in pattern.finditer(low)]
+    marked = [(stem(hit["noun"]), at, hit["mark"]) for at, hit in found]
+    named = [
+        (stem((hit["noun"] or hit["zh"]).lower()), hit["mark"] or hit["number"]) for hit in LETTERED.finditer(text)
+    ]
+    return (*marked, *((noun, len(MARKED), mark) for noun, mark in named))

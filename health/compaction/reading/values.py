@@ -30,7 +30,15 @@ from health.compaction.reading.two_things import (
     of_two_speakers,
     tell_of_two,
 )
-from health.compaction.reading.undoing import MOST_CHOSEN, changes_a_part, is_other_choice, own_values, undoes
+from health.compaction.reading.undoing import (
+    MOST_CHOSEN,
+    changes_a_part,
+    is_other_choice,
+    own_values,
+    people,
+    says_instead,
+    undoes,
+)
 from health.compaction.reading.value_patterns import (
     ANYBODY,
     CHANGES,
@@ -42,8 +50,7 @@ from health.compaction.reading.value_patterns import (
     units_of,
 )
 from health.compaction.reading.value_statements import Said, Statement, statements, subjects
-from health.compaction.reading.value_words import CJK_BEGINS, choice_of, content_of
-from health.compaction.reading.word_places import heads_of, marks_on, words_before
+from health.compaction.reading.value_words import CJK_BEGINS, choice_of, content_of, heads_of, marks_on, words_before
 
 # Of the newest statements with a word, so many are looked up, and so many that share most are compared: time stays
 # linear in what was said.
@@ -184,7 +191,7 @@ class Book:
 
     def _takes_place(self, new: Statement, old: Statement) -> bool:
         shared = _shared(new, old)
-        may_be = _may_take_place(new, old, shared) or self._names_more(new, old, shared)
+        may_be = _may_take_place(new, old, shared) or self._names_more(new, old, shared) or says_instead(new, old)
         if not (may_be and self._is_near(new, old)):
             return False
         if signs_of(new.text).changes and begin_alike(new, old):
@@ -287,11 +294,6 @@ def _in_place_of(old: Statement, new: Statement) -> Statement:
     )
 
 
-def _people(one: Statement, other: Statement) -> list[str]:
-    """Its own names, not those of rooms: "C3"."""
-    return [name for name in own_values(one, other).get(Sort.NAME, ()) if name.isalpha() and name not in other.content]
-
-
 @remembered(PAIRS)
 def _common(new: Statement, old: Statement) -> Sort | None:
     """The sort of value that both state, and differently."""
@@ -341,7 +343,7 @@ def _is_besides(new: Statement, old: Statement) -> bool:
 def _differs(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """Another value of the same sort, another choice, or none any more."""
     if sort := _common(new, old):
-        return sort is Sort.NAME or not (_people(new, old) and _people(old, new))
+        return sort is Sort.NAME or not (people(new, old) and people(old, new))
     if undoes(new, old):
         return True
     if signs_of(new.text).ends and not signs_of(old.text).ends:

@@ -57,6 +57,24 @@ async def test_it_is_not_offered_before_there_is_an_archive(make_key: MakeKey, l
     assert names(read()[0]) == []
 
 
+async def test_it_is_offered_once_a_client_leaves_messages_out_and_finds_these(
+    make_key: MakeKey, llm: LLM, play: Play
+) -> None:
+    _key, secret = await sync_to_async(make_key)(offers_recall=True)
+    script = [said(120, f"Answer {at}. {long_text(at, 1)}") for at in range(3)]
+    read = await sync_to_async(play)(*script, RECALLING, said(140, "71 degrees."))
+    history = [user("The boiler has 71 degrees.")]
+    for words in ("And the gate?", "And the oven?", "How warm is it?"):
+        answer = await Client(secret).ask(*history)
+        history += [assistant(answer.json()["choices"][0]["message"]["content"]), user(words)]
+
+    answer = await Client(secret).ask(*history[2:])
+
+    assert answer.json()["choices"][0]["message"]["content"] == "71 degrees."
+    assert [names(request)[:1] for request in read()] == [[], [], [], ["recall"], ["recall"]]
+    assert "71 degrees" in read()[-1]["messages"][-1]["content"]
+
+
 async def test_a_stream_holds_the_answer_alone_and_the_usage_of_the_last_request(client: Client, play: Play) -> None:
     read = await sync_to_async(play)(RECALLING, said(140, ["It has ", "71 degrees."]))
 

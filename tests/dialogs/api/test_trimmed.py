@@ -1,14 +1,20 @@
-"""A client that sends its newest messages only, as many as its own limit lets it, goes on with one conversation."""
+"""A client that trims its own history goes on with one conversation: it sends its newest messages, perhaps behind its
+first ones and a note of its own, or old results in fewer words."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
+from django.test import Client as Browser
 
-from dialogs.models import Dialog, Message, PrefixNode
+from dialogs.context.border import chat_request
+from dialogs.context.estimate import next_context
+from dialogs.models import Dialog, Generation, Message, PrefixNode
+from dialogs.turns.reads.turns import dialog_to_drive
 from health.models import CompactionRun
 from tests.dialogs.api.conftest import Client, MakeKey, Play, a_tool, assistant, calling, said, user
 from tests.dialogs.compacting_builders import RULE, long_text
@@ -16,6 +22,18 @@ from tests.dialogs.compacting_builders import RULE, long_text
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 
 SYSTEM = {"role": "system", "content": "You help with the boiler."}
+NOTE = "[NOTE] Some previous conversation history with the user has been removed."
+CLEARED = "[Old tool result content cleared]"
+Head = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+# What clients put in front of the newest messages.
+HEADS: dict[str, Head] = {
+    "the first message": lambda history: history[:1],
+    "the first exchange": lambda history: history[:2],
+    "the first message, and a note in place of its answer": lambda history: [history[0], assistant(NOTE)],
+    "the first exchange, and a count": lambda history: [*history[:2], user(f"Skipped {len(history) - 11} messages.")],
+    "the first message with a note": lambda history: [user(f"{history[0]['content']}\n\n{NOTE}")],
+    "a note": lambda _history: [user(NOTE)],
+}
 
 
 def answers(number: int) -> list[dict[str, Any]]:
@@ -23,15 +41,21 @@ def answers(number: int) -> list[dict[str, Any]]:
 
 
 class Trimming:
-    """Sends its instructions and so many of the newest messages."""
+    """Sends its instructions and so many of the newest messages; once these are not all, what `first` makes of the
+    history before them."""
 
-    def __init__(self, client: Client, *, newest: int, system: dict[str, Any] = SYSTEM) -> None:
-        self.client, self.newest, self.system = client, newest, system
+    def __init__(self, client: Client, *, newest: int, first: Head = lambda history: []) -> None:
+        self.client, self.newest, self.first = client, newest, first
         self.history: list[dict[str, Any]] = []
+
+    @property
+    def sent(self) -> list[dict[str, Any]]:
+        is_all = len(self.history) <= self.newest + (4 if self.first(self.history) else 0)
+        return [SYSTEM, *(self.history if is_all else [*self.first(self.history), *self.history[-self.newest :]])]
 
     async def ask(self, words: str, **more: Any) -> str:
         self.history.append(user(words))
-        response = await self.client.ask(self.system, *self.history[-self.newest :], **more)
+        response = await self.client.ask(*self.sent, **more)
         assert response.status_code == 200, response.content
         self.history.append(assistant(response.json()["choices"][0]["message"]["content"]))
         return str(response.json()["dominds"]["dialog"])
@@ -197,3 +221,151 @@ async def test_once_it_was_compacted_what_was_laid_down_before_goes_along_with_t
     since = await Message.objects.filter(pk__lte=compacted.leaf_id, role="user").acount()
     assert [RULE in "\n".join(texts(request)) for request in read()[since - 1 :]] == [True] * (15 - since)
     assert not await CompactionRun.objects.filter(trigger="carried").aexists()
+
+
+@pytest.mark.parametrize("head", HEADS)
+async def test_forty_turns_of_a_client_that_keeps_a_head_are_one_dialog_and_sent_as_they_came(
+    client_of_alice: Client, play: Play, head: str
+) -> None:
+    read = await sync_to_async(play)(*answers(40))
+    client, sent = Trimming(client_of_alice, newest=9, first=HEADS[head]), list[list[str]]()
+
+    for turn in range(40):
+        await client.ask(f"Question {turn}. {long_text(turn, 1)}")
+        client.history, answer = client.history[:-1], client.history[-1]
+        sent.append([one["content"] for one in client.sent])
+        client.history.append(answer)
+
+    assert await Dialog.objects.acount() == 1
+    assert [one.content async for one in Message.objects.order_by("seq")] == [one["content"] for one in client.history]
+    assert [texts(request) for request in read()] == sent
+
+
+async def test_what_a_head_leaves_out_is_on_the_page_of_what_the_model_no_longer_sees(
+    client_of_alice: Client, as_alice: Browser, play: Play
+) -> None:
+    await sync_to_async(play)(*answers(8))
+    client = Trimming(client_of_alice, newest=5, first=HEADS["the first message, and a note in place of its answer"])
+    await client.talk(8)
+    dialog, last = await Dialog.objects.aget(), await Generation.objects.alatest("pk")
+
+    archive = await sync_to_async(as_alice.get)(f"/dialogs/{dialog.pk}/archive-of-context/")
+    seen = await sync_to_async(as_alice.get)(f"/dialogs/{dialog.pk}/generations/{last.pk}/seen/")
+
+    said = [one["content"] for one in client.history]
+    assert [one in archive.content.decode() for one in said] == [False, *[True] * 9, *[False] * 6]
+    assert [one in seen.content.decode() for one in said] == [True, *[False] * 9, *[True] * 5, False]
+    assert NOTE in seen.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda said: [*said[:2], *said[3:]], "one message alone is taken out by hand"),
+        (lambda said: [said[0], assistant("Edited."), *said[2:]], "an answer was edited"),
+        (lambda said: [said[0], user(long_text(77, 30)), *said[-3:]], "no note is that long"),
+        (lambda said: [*said[1::-1], *said[-3:]], "the first messages stand in another order"),
+    ],
+)
+async def test_what_is_no_head_begins_a_branch(client_of_alice: Client, play: Play, change: Head, why: str) -> None:
+    read = await sync_to_async(play)(*answers(5), said(900, "Well."), said(900, "Good."))
+    client = Trimming(client_of_alice, newest=100)
+    await client.talk(4)
+    newest = await Message.objects.order_by("-pk").afirst()
+    changed = [*change(client.history), user("And then?")]
+
+    await client_of_alice.ask(SYSTEM, *changed)
+
+    assert not await Message.objects.filter(parent=newest).aexists(), why
+    assert texts(read()[-1]) == [SYSTEM["content"], *(one["content"] for one in changed)]
+
+
+async def test_what_a_client_took_out_that_it_had_put_in_is_no_head(client_of_alice: Client, play: Play) -> None:
+    read = await sync_to_async(play)(*answers(3))
+    begun = [user("The task."), assistant("I see."), user("The files."), assistant("I see them."), user("Do it.")]
+    answer = await client_of_alice.ask(SYSTEM, *begun)
+    made = assistant(answer.json()["choices"][0]["message"]["content"])
+
+    await client_of_alice.ask(SYSTEM, *begun[:2], begun[4], made, user("And now?"))
+
+    assert await Message.objects.filter(content="Do it.").acount() == 2
+    assert "The files." not in texts(read()[-1])
+
+
+async def test_two_conversations_with_one_head_and_one_end_are_not_told_apart(
+    client_of_alice: Client, play: Play
+) -> None:
+    same = said(900, long_text(900, 3))
+    await sync_to_async(play)(said(900, "One."), said(900, "Two."), same, said(900, "One."), said(900, "Three."), same)
+    for number in (1, 2):
+        client = Trimming(client_of_alice, newest=100)
+        for words in (f"Begin {number}." if number == 2 else "Begin.", f"It is {number}.", "What is to be done?"):
+            await client.ask(words)
+    before = await Message.objects.acount()
+
+    await client_of_alice.ask(SYSTEM, user(NOTE), *client.history[-2:], user("And then?"))
+
+    assert await Message.objects.acount() == before + 5
+
+
+async def test_once_it_was_compacted_a_note_still_goes_along(guarded_client: Client, play: Play) -> None:
+    read = await sync_to_async(play)(*(said(900, f"Answer {at}. {long_text(900 + at, 30)}") for at in range(14)))
+    note = "[NOTE] The gate is painted green."
+    client = Trimming(guarded_client, newest=7, first=lambda history: [history[0], assistant(note)])
+    await client.ask(RULE)
+
+    for turn in range(13):
+        await client.ask(f"Question {turn}. {long_text(turn, 30)}")
+
+    assert await Dialog.objects.acount() == 1
+    assert await Message.objects.acount() == 28
+    assert await CompactionRun.objects.filter(status="applied").aexists()
+    for request in read()[6:]:
+        assert RULE in "\n".join(texts(request))
+        assert "\n".join(texts(request)).count(note) == 1
+
+
+async def test_results_that_a_client_clears_stay_as_they_were_and_are_sent_as_it_sends_them(
+    client_of_alice: Client, as_alice: Browser, play: Play
+) -> None:
+    calls = [calling(900, "weather", '{"city":"Ulm"}', call_id=f"call_of_the_weather_{at}") for at in range(6)]
+    read, tools = await sync_to_async(play)(*calls, *answers(1)), [a_tool("weather")]
+    history: list[dict[str, Any]] = [user("Watch the weather.")]
+
+    for at in range(7):
+        results = [place for place, one in enumerate(history) if one["role"] == "tool"]
+        sent = [{**one, "content": CLEARED} if place in results[:-2] else one for place, one in enumerate(history)]
+        response = await client_of_alice.ask(SYSTEM, *sent, tools=tools)
+        message = response.json()["choices"][0]["message"]
+        history.append({key: message[key] for key in ("role", "content", "tool_calls") if message.get(key)})
+        if at < 6:
+            call = message["tool_calls"][0]["id"]
+            history.append({"role": "tool", "tool_call_id": call, "content": f"Rain {at}. {long_text(at, 3)}"})
+
+    assert await Message.objects.acount() == len(history) == 14
+    assert [one.get("content") for one in read()[-1]["messages"][1:] if one["role"] == "tool"] == [
+        *[CLEARED] * 4,
+        *[one["content"] for one in history if one["role"] == "tool"][-2:],
+    ]
+    assert not await Message.objects.filter(content=CLEARED).aexists()
+    dialog, last = await Dialog.objects.aget(), await Generation.objects.alatest("pk")
+    seen = await sync_to_async(as_alice.get)(f"/dialogs/{dialog.pk}/generations/{last.pk}/seen/")
+    assert (seen.content.decode().count(CLEARED), "Rain 0." in seen.content.decode()) == (4, False)
+
+
+async def test_an_image_that_a_client_drops_is_kept_and_sent_no_more(client_of_alice: Client, play: Play) -> None:
+    await sync_to_async(play)(*answers(3))
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    asked = {"role": "user", "content": [{"type": "text", "text": "What is it?"}, image]}
+    first = await client_of_alice.ask(SYSTEM, asked)
+    history = [user("What is it?"), assistant(first.json()["choices"][0]["message"]["content"]), user("And now?")]
+
+    second = await client_of_alice.ask(SYSTEM, *history)
+    again = [*history, assistant(second.json()["choices"][0]["message"]["content"]), user("Well?")]
+    await client_of_alice.ask(SYSTEM, *again)
+
+    assert await Message.objects.acount() == 6
+    assert await Message.objects.filter(parts__wire__has_key="content").acount() == 1
+    dialog = await sync_to_async(dialog_to_drive)((await Dialog.objects.aget()).pk)
+    sent = await sync_to_async(lambda: chat_request(next_context(dialog)).messages)()
+    assert not any(one.parts for one in sent)

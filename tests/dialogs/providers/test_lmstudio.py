@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dialogs.providers.base import BadAnswer, ContextOverflow, ModelFacts, ModelNotFound
+from dialogs.providers.base import BadAnswer, ContextOverflow, Finished, ModelFacts, ModelNotFound, TextDelta
 from tests.dialogs.providers.upstream import Upstream, as_html, as_json, as_stream, data
 from tests.dialogs.providers.worlds import LMStudioWorld, chat_chunk, error_of, events_of
 
@@ -154,6 +154,16 @@ async def test_the_address_is_taken_as_people_copy_it(server: Upstream, path: st
     await events_of(provider)
 
     assert [asked.path for asked in server.asked] == [V1, LMStudioWorld.path]
+
+
+async def test_an_answer_that_fills_the_window_has_ended_and_is_no_prompt_that_was_too_long(server: Upstream) -> None:
+    full = data({"error": {"message": GENERATING}})
+    server.on(LMStudioWorld.path, as_stream([chat_chunk({"content": "Once upon"}), b"event: error\n" + full]))
+
+    events = await events_of(LMStudioWorld(server).provider())
+
+    assert events[0] == TextDelta("Once upon")
+    assert events[-1] == Finished("length")
 
 
 KEEP = (

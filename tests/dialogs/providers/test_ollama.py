@@ -220,10 +220,10 @@ async def test_a_model_that_is_not_loaded_has_no_window_otherwise(server: Upstre
     assert "131,072 tokens at most" in found.note
 
 
-async def test_a_model_in_the_cloud_has_all_of_its_window(server: Upstream) -> None:
+async def test_a_model_in_the_cloud_has_all_of_its_window_and_is_not_called_unloaded(server: Upstream) -> None:
     found = await limits(server, shown=SHOWN | {"remote_host": "https://ollama.example"}, loaded=[])
 
-    assert found.context_length == 131_072
+    assert (found.context_length, found.loaded) == (131_072, None)
 
 
 async def test_every_model_is_listed_with_what_is_set_aside_for_it(server: Upstream) -> None:
