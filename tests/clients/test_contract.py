@@ -150,15 +150,19 @@ def test_models_are_listed_and_found_with_their_limits(openai_client: OpenAIClie
     assert [getattr(listed[one], "context_length") for one in (GUARDED, MODEL)] == [3500, 90_000]  # noqa: B009
 
 
-def test_a_loop_that_sends_its_newest_messages_leaves_one_dialog(openai_client: OpenAIClient, served: Served) -> None:
-    sent = served.play(*(said(400, f"Answer {number}. {long_text(number, 1)}") for number in range(6)))
+@pytest.mark.parametrize("kept", [0, 2])
+def test_a_loop_that_sends_its_newest_messages_leaves_one_dialog(
+    openai_client: OpenAIClient, served: Served, kept: int
+) -> None:
+    sent = served.play(*(said(400, f"Answer {number}, {kept}. {long_text(number, 1)}") for number in range(6)))
     before, history = int(served.fact("Dialog.objects.count()")), list[dict[str, Any]]()
 
     for number in range(6):
         history.append(user(f"Question {number} of the loop. {long_text(number, 1)}"))
-        answer = openai_client.ask(Wish(model=MODEL, messages=[{"role": "system", "content": "Help."}, *history[-5:]]))
+        trimmed = [*history[: min(kept, len(history) - 5)], *history[-5:]] if len(history) > 5 else history
+        answer = openai_client.ask(Wish(model=MODEL, messages=[{"role": "system", "content": "Help."}, *trimmed]))
         history.append({"role": "assistant", "content": answer.text})
 
     assert int(served.fact("Dialog.objects.count()")) == before + 1
     assert int(served.fact("Dialog.objects.order_by('-active_at')[0].messages.count()")) == 12
-    assert [one["content"] for one in sent()[-1]["messages"]][1:] == [one["content"] for one in history[-6:-1]]
+    assert [one["content"] for one in sent()[-1]["messages"]][1:] == [one["content"] for one in trimmed]

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from operator import attrgetter
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from django.db.models import BigIntegerField, CharField, F, IntegerField, QuerySet, TextField
 
@@ -64,11 +65,12 @@ def trimmed(owner_id: int, request: ClientRequest) -> Trimmed | None:
     it is not known."""
     last = next((at for at, one in reversed(list(enumerate(request.messages))) if one.role == Role.ASSISTANT), 0)
     ends = _ends(owner_id, request, request.messages[last]) if last else []
-    found = [one for end in ends if (one := _Aligned(request.messages[: last + 1], course_branch(end))).is_known]
-    longest = [one for one in found if one.length == max(each.length for each in found)]
-    if len({one.branch[-1].dialog_id for one in longest}) != 1:
-        return None
-    return _with_rest(owner_id, longest[0].trimmed(), request)
+    found: dict[UUID, _Aligned] = {}
+    for end in ends:
+        if end.dialog_id not in found and (one := _Aligned(request.messages[: last + 1], course_branch(end))).is_known:
+            found[end.dialog_id] = one
+    longest = [one for one in found.values() if one.length == max(each.length for each in found.values())]
+    return _with_rest(owner_id, longest[0].trimmed(), request) if len(longest) == 1 else None
 
 
 def _ends(owner_id: int, request: ClientRequest, answer: ClientMessage) -> list[Message]:

@@ -54,23 +54,13 @@ CHOICE = re.compile(
     rf"|{'|'.join(word for word in CHOICE_OF if not word.isascii())}",
     re.I,
 )
-CHOOSING = re.compile(
-    r"\b(?:us(?:e|ing)|reply|answer|respond|write|speak|talk|switch to|go(?:ing)? with|indent|prefer|stick (?:to|with)"
-    r"|run)\b|用"
-)
-IN_LANGUAGE = re.compile(r"\b(?:in|speak|use|to) $|用$")
+# What stands right before what is chosen; of a language also what is done in it, somewhere before.
+CHOSEN_BY = re.compile(r"\b(?:us(?:e|ing)|switch to|with|prefer|run|stick to) $|[用成为]$")
+SPOKEN = re.compile(r"\b(?:reply|answer|respond|write|talk|switch|speak|use)\b.{0,60}\b(?:in|to|use) $|用$")
 # Not chosen: "not tabs but", "instead of tabs", 不用制表符.
 NOT_CHOSEN = re.compile(
     r"\b(?:instead of|rather than|no longer|not) [\w$€£: .-]{1,40}?(?= but\b|[,;.!]|$)"
     r"|(?:而不是|不(?:再|要)?用)[^，,。]{1,15}|不是[^，,。]{1,15}[，,]?(?=而?是)"
-)
-# What has one value at a time, whatever the value is.
-SINGLE = re.compile(
-    r"\b(?:the|my|our|your|his|her|their|its) (?P<of>theme|branch|colou?r|font|version|owner|author|host|title"
-    r"|name|username|nickname|password|language)(?: (?:of|for|in) [\w ]{1,40}?)? (?:is|are|will be|should be) (?:now )?"
-    r"(?P<said>[\w.-]{1,40}?)(?: now)?\W*$"
-    r"|(?P<zh>名字|颜色|主题|分支|密码|语言)(?:现在)?(?:改成|改为|换成|是|叫|为)(?P<zh_said>[\u4e00-\u9fff\w]{1,10})\W*$",
-    re.I,
 )
 REFUSED = re.compile(r"\b(?:never|not|don['’]t|avoid|stop)\b|不要|别|不再|禁止")
 
@@ -98,21 +88,18 @@ class Choice(NamedTuple):
 
 @of_text
 def choice_of(text: str) -> Choice | None:
-    """One of a few things that exclude each other: "use tabs", "reply in French", "the theme is dark"."""
-    if single := SINGLE.search(text):
-        row = (single["of"] or single["zh"]).lower()
-        return Choice(single["said"] or single["zh_said"], row.replace("colour", "color"), refused=False)
+    """One of a few things that exclude each other: "use tabs", "reply in French"."""
     if text.isascii() and CHOICE_OF.keys().isdisjoint(spelt_in(text)):
         return None
     low = NOT_CHOSEN.sub("", text.lower())
     found = {hit[0]: hit for hit in CHOICE.finditer(low)}
-    if len(found) != 1 or not (CHOOSING.search(low) or len(low) < len(text)):
+    if len(found) != 1:
         return None
     ((word, hit),) = found.items()
-    before = low[: hit.start()]
-    if CHOICE_OF[word] == "language" and not IN_LANGUAGE.search(before):
+    row, before = CHOICE_OF[word], low[: hit.start()]
+    if len(low) == len(text) and not (SPOKEN if row == "language" else CHOSEN_BY).search(before):
         return None
-    return Choice(word, CHOICE_OF[word], REFUSED.search(before) is not None)
+    return Choice(word, row, REFUSED.search(before) is not None)
 
 
 @of_text

@@ -58,7 +58,7 @@ def expect_one_whole_answer(dialog: Dialog) -> None:
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        (generations, "flush"),
+        (generations, "flush_each"),
         (streaming, "unwanted"),
         (lease, "renew"),
         (generations, "finish"),
@@ -85,7 +85,7 @@ def test_that_the_database_is_away_and_back_is_said_once(
 ) -> None:
     play(SLOWLY)
     ask(dialog)
-    outage(generations, "flush", 3)
+    outage(generations, "flush_each", 3)
 
     with caplog.at_level(logging.WARNING):
         drive_until_idle(dialog)
