@@ -57,7 +57,7 @@ def nothing_told_anew(units: Any) -> Any:
     return ToldAnew(results=frozenset(), rows={})
 
 
-# What stands in the place of each part, by the name that it is looked up by.
+# The replacement of each part, by the name of the function that is replaced.
 PARTS: dict[str, Off] = {
     "what is no longer in force leaves": {CORE + "choosing.sources.in_force": nothing_changed},
     "changed, stated and named weigh more": {PASSAGES + name: 1.0 for name in ("HOLDS", "CHANGED", "NAMED")},

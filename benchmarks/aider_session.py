@@ -73,7 +73,7 @@ def written(body: Mapping[str, Any]) -> Reply:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Held:
+class SessionRecord:
     """A session as git, the server and Dominds saw it. `compacted_at` in seconds since the epoch."""
 
     commits: int
@@ -146,7 +146,7 @@ def edit(place: Path, url: str, key: str, *, edits: int, summarise: bool) -> Non
     )
 
 
-def held(edits: int, *, summarise: bool) -> Held:
+def held(edits: int, *, summarise: bool) -> SessionRecord:
     standin = CompatibleStandin(window=WINDOW, lists=Lists.MODELS, reply=written)
     with tempfile.TemporaryDirectory() as data, running_stack(Path(data) / "data", "--no-demo", wait=False) as stack:
         stack.wait_until(stack.answers, seconds=180)
@@ -155,7 +155,7 @@ def held(edits: int, *, summarise: bool) -> Held:
             commits = subprocess.run(["git", "log", "--oneline"], cwd=place, check=True, capture_output=True, text=True)
             functions = (place / "app.py").read_text().count("def part_")
         facts = json.loads(stack.shell(FACTS).splitlines()[-1])
-    return Held(commits=commits.stdout.count("\n") - 1, functions=functions, seen=standin.seen, **facts)
+    return SessionRecord(commits=commits.stdout.count("\n") - 1, functions=functions, seen=standin.seen, **facts)
 
 
 def a_key(stack: Stack, upstream: str) -> str:

@@ -26,7 +26,7 @@ WAYS: dict[str, Starts] = {"direct": direct, **{name: GATEWAYS[name] for name in
 
 
 @dataclass(frozen=True, kw_only=True)
-class Held:
+class SessionOutcome:
     """One session through one way. `answered` are turns with the answer that was written for them."""
 
     answered: int
@@ -36,7 +36,7 @@ class Held:
     facts: int
 
     def kept(self, turns: int) -> float:
-        """Facts in the last request; nothing where it was refused."""
+        """The share of facts that the last request holds; 0 where it was refused."""
         return self.seen.facts.get(turns, 0) / self.facts
 
     def kept_on_average(self, turns: int) -> float:
@@ -44,19 +44,19 @@ class Held:
         return fmean(self.seen.facts.get(turn, 0) / self.facts for turn in range(3, turns + 1))
 
 
-def hold_all(cases: Sequence[Case], start: Starts) -> list[Held]:
+def hold_all(cases: Sequence[Case], start: Starts) -> list[SessionOutcome]:
     with serving() as server, start(server.url, WINDOW) as gateway:
         return [hold(case, gateway, server.begin(case)) for case in cases]
 
 
-def hold(case: Case, gateway: Gateway, seen: Seen) -> Held:
+def hold(case: Case, gateway: Gateway, seen: Seen) -> SessionOutcome:
     """The client's side: ask, read the stream, resend everything."""
     turns, refused, started = len(case.messages) // 2, list[int](), time.perf_counter()
     for turn in range(1, turns + 1):
         if ask(gateway, case, turn) != case.messages[asked(turn) + 1]["content"]:
             refused.append(turn)
     seconds = time.perf_counter() - started
-    return Held(
+    return SessionOutcome(
         answered=turns - len(refused),
         first_refused=refused[0] if refused else 0,
         seconds=seconds,
@@ -81,7 +81,7 @@ def ask(gateway: Gateway, case: Case, turn: int) -> str:
 COLUMNS = ("answered", "refused at", "facts at end", "mean", "summaries", "chars read", "tokens sent", "rewrites", "s")
 
 
-def line(name: str, rows: Sequence[Held], turns: int) -> str:
+def line(name: str, rows: Sequence[SessionOutcome], turns: int) -> str:
     """The mean of the sessions."""
     first = [row.first_refused for row in rows if row.first_refused]
     cells = (

@@ -135,14 +135,14 @@ def plain_tiktoken() -> tiktoken.Encoding:
 
 
 def seconds(work: Callable[[], Any]) -> float:
-    """Of the processor, which a busy machine does not stretch as much as the clock's."""
+    """CPU seconds: a busy machine stretches them less than wall time."""
     started = time.process_time()
     work()
     return time.process_time() - started
 
 
 def forget() -> None:
-    """Nothing remembered: counters anew, over vocabularies that stay open."""
+    """Empty the counters' caches; vocabularies stay open."""
     counters._memory.cache_clear()
     counters._counter.cache_clear()
 

@@ -96,7 +96,7 @@ def a_dialog(agent: SimulatedAgent, chance: random.Random) -> Growth:
 
 
 def lived(growth: Growth, limit: int, chance: random.Random) -> Happening:
-    """The dialog as it really goes."""
+    """Simulate one dialog under the agent's present limit."""
     return replay([growth], Rules(limit=limit, goal=0.7 * chance.uniform(0.8, 1.13)))
 
 
@@ -157,7 +157,7 @@ def _live_and_see(agent: SimulatedAgent, at: datetime, chance: random.Random) ->
 
 
 def _look(agent: SimulatedAgent, *, now: datetime) -> bool:
-    """Whoever is asked accepts each proposal as it is."""
+    """Run the critic; every proposal is accepted unchanged."""
     subject = Subject(
         agent_id=agent.number,
         limit=agent.limit,

@@ -32,7 +32,7 @@ MOST_TURNS = 20
 
 class Crowd(HttpUser):
     abstract = True
-    # Those who have not signed in yet.
+    # The people who have not signed in yet.
     outside = SETUP["people"]
 
     @staticmethod
@@ -81,7 +81,7 @@ class Person(Crowd):
 
     @task(3)
     def long_dialog(self) -> None:
-        """One of those that were there before."""
+        """A long dialog that existed before the run."""
         self.client.get(f"/dialogs/{random.choice(self.dialogs)}/", name=self.named("dialog"))
 
     @task(1)
@@ -169,6 +169,6 @@ class Client(Crowd):
 
 
 def said() -> str:
-    """A question that nobody asked before."""
+    """A question that is new in this run."""
     words = " ".join(f"word{random.randrange(4000)}" for _ in range(25))
     return f"Question {random.getrandbits(40)}: {words}?"

@@ -27,7 +27,7 @@ PAGES = {
     "one agent, all time": ("few", "?agent=7&days="),
     "an older page": ("many", "?before=50000"),
 }
-# They come after the page, by a request of their own.
+# The page loads its counts by a request of their own.
 COUNTS = {"everybody's counts": ("staff", ""), "everybody's counts, all time": ("staff", "?days=")}
 
 

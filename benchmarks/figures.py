@@ -41,8 +41,7 @@ def grouped(rows: Iterable[Row]) -> dict[tuple[str, str], dict[str, dict[str, Ro
     return found
 
 
-def told(rows: Iterable[Row]) -> Iterator[str]:
-    """The lines of the table, in columns."""
+def table_lines(rows: Iterable[Row]) -> Iterator[str]:
     lines = [HEADS, *(line for key, group in grouped(rows).items() for line in _of_group(key, group))]
     widths = [max(len(line[at]) for line in lines) for at in range(len(HEADS))]
     for line in lines:

@@ -76,7 +76,7 @@ def _program(name: str) -> str:
     return str(peers() / "bin" / name)
 
 
-# Spoken to so, nothing is ever compacted.
+# The model id with which Dominds never compacts.
 UNGUARDED = "bench/unguarded"
 # With the model as an LLM where it takes any number of tokens, and else as one that an agent with a limit stands for.
 ROWS = """
@@ -169,7 +169,7 @@ OURS = ("dominds", "daphne")
 
 @contextmanager
 def direct(upstream: str, window: int | None = None) -> Iterator[Gateway]:
-    """Nothing in between: the baseline."""
+    """No gateway: the baseline."""
     yield Gateway(url=upstream)
 
 

@@ -17,7 +17,6 @@ from benchmarks.scoring import tokens, tokens_of_text
 
 
 def installed() -> dict[str, Any]:
-    """Name and peer of each that is there."""
     found: dict[str, Any] = {}
     if find_spec("langchain_core"):
         found |= {"LangChain": _langchain(), "LangChain start_on": _langchain(start_on="human")}

@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks import peers, questions
 from benchmarks.devset import KINDS, cases
 from benchmarks.devsets.case import Case, Message
-from benchmarks.figures import CHANCE, ORACLE, OURS, Row, told
+from benchmarks.figures import CHANCE, ORACLE, OURS, Row, table_lines
 from benchmarks.knowledge import judged as remembered
 from benchmarks.peers import Peer, cuts
 from benchmarks.recordings import Conversation, Moment, licences, moments, read
@@ -203,7 +203,7 @@ def main() -> None:
     began = time.monotonic()
     if not wanted.recordings:
         print(HINT)
-    lines = list(told(rows(wanted)))
+    lines = list(table_lines(rows(wanted)))
     print("", *lines, f"{time.monotonic() - began:.0f} seconds, half: {wanted.half}", sep="\n")
 
 

@@ -51,7 +51,7 @@ def begin(sender: Any, **_about: object) -> None:
         sweeper = Sweeper(drive_beside)
         worker_shutting_down.connect(lambda **_about: sweeper.stop(), weak=False)
         sweeper.start()
-        preload.soon()
+        preload.preload_soon()
 
 
 @worker_shutting_down.connect

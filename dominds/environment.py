@@ -88,8 +88,8 @@ def one_of(name: str, default: str, allowed: Collection[str]) -> str:
     return word
 
 
-def kept(path: Path, make: Callable[[], str]) -> str:
-    """What the data folder holds under this name, made once, readable by its owner only."""
+def stored_once(path: Path, make: Callable[[], str]) -> str:
+    """The content of this file of the data folder; made once, readable by its owner only."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():

@@ -64,7 +64,7 @@ class ApiHandler(BareHandler, ASGIHandler):
         with body:
             request, refused = self.create_request(scope, body)
             answering = asyncio.create_task(self._answer(request, refused, send))
-            # After the body nothing comes but the news that the client has left.
+            # After the body the only event is that the client has disconnected.
             leaving = asyncio.ensure_future(receive())
             await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
             for task in (answering, leaving):
@@ -79,7 +79,7 @@ class ApiHandler(BareHandler, ASGIHandler):
 
 
 class PageHandler(ASGIHandler):
-    """Does all of a request on one thread.
+    """Runs a whole request on one thread.
 
     Django's own goes back to the event loop and on to the thread again for each middleware that looks at a request or
     at its response: some twenty times a page, and each time it stands in line behind whatever the loop does.

@@ -42,7 +42,7 @@ KEPT = "dominds_cursor"
 ANY = "ANY("
 Row = TypeVar("Row")
 Cells = Sequence[Any]
-# What a thread that does nothing but this has at hand.
+# The database of a thread without an event loop.
 _at_hand = local()
 
 
@@ -79,12 +79,12 @@ def cursor_of(connection: BaseDatabaseWrapper) -> CursorWrapper:
     if connection.queries_logged:
         return connection.cursor()
     with connection.wrap_database_errors:
-        cursor = Kept(connection.create_cursor(), connection)
+        cursor = LeanCursor(connection.create_cursor(), connection)
     connection.__dict__[KEPT] = connection.connection, cursor
     return cursor
 
 
-class Kept(CursorWrapper):
+class LeanCursor(CursorWrapper):
     """Django's own, which asks at each statement whether it is still starting, and puts together what nobody reads."""
 
     def _execute_with_wrappers(self, sql: str, params: Any, many: bool, executor: Callable[..., Any]) -> Any:
@@ -96,7 +96,6 @@ class Kept(CursorWrapper):
 
 
 def rows_of(connection: BaseDatabaseWrapper, sql: str, params: Any) -> list[Any]:
-    """All rows that a statement finds."""
     cursor = cursor_of(connection)
     cursor.execute(sql, params)
     with connection.wrap_database_errors:
@@ -104,7 +103,7 @@ def rows_of(connection: BaseDatabaseWrapper, sql: str, params: Any) -> list[Any]
 
 
 class Slot(Value):
-    """Stands in a query for a value; its field says how that is written for the database."""
+    """A placeholder for a value in a query; its field converts the value for the database."""
 
     def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
         return "%s", [self]
@@ -129,10 +128,10 @@ class Many:
     field: Field[Any, Any]
 
 
-Wanted: TypeAlias = "Field[Any, Any] | Many"
+Param: TypeAlias = "Field[Any, Any] | Many"
 
 
-def prepared(*fields: Wanted, is_shared: bool = False) -> Callable[[Callable[..., QuerySet[Any, Row]]], Prepared[Row]]:
+def prepared(*fields: Param, is_shared: bool = False) -> Callable[[Callable[..., QuerySet[Any, Row]]], Prepared[Row]]:
     """The decorated function is called once for each kind of database, with a slot for each field. It makes a query for
     whole rows of a model, or for some of their columns with `values_list`; nothing in it may depend on the moment.
 
@@ -141,14 +140,14 @@ def prepared(*fields: Wanted, is_shared: bool = False) -> Callable[[Callable[...
     return lambda build: Prepared(build, fields, is_shared=is_shared)
 
 
-def prepared_update(*fields: Wanted) -> Callable[[Callable[..., Change]], PreparedUpdate]:
+def prepared_update(*fields: Param) -> Callable[[Callable[..., Change]], PreparedUpdate]:
     """Prepare a change. The decorated function makes the query and says what its rows become."""
     return lambda build: PreparedUpdate(build, fields)
 
 
 class Prepared(Generic[Row]):
     def __init__(
-        self, build: Callable[..., QuerySet[Any, Row]], fields: Sequence[Wanted], *, is_shared: bool = False
+        self, build: Callable[..., QuerySet[Any, Row]], fields: Sequence[Param], *, is_shared: bool = False
     ) -> None:
         self._build, self._fields, self._is_shared = build, fields, is_shared
         self._takes_many = any(isinstance(one, Many) for one in fields)
@@ -186,7 +185,7 @@ Change: TypeAlias = "tuple[QuerySet[Any, Any], dict[str, Any]]"
 
 
 class PreparedUpdate:
-    def __init__(self, build: Callable[..., Change], fields: Sequence[Wanted]) -> None:
+    def __init__(self, build: Callable[..., Change], fields: Sequence[Param]) -> None:
         self._build, self._fields = build, fields
         self._statements: dict[str, tuple[str, Sequence[Any]]] = {}
 
@@ -206,7 +205,7 @@ class PreparedUpdate:
         return made
 
 
-def _slot(at: int, wanted: Wanted) -> Slot:
+def _slot(at: int, wanted: Param) -> Slot:
     return SlotOfMany(at, output_field=wanted.field) if isinstance(wanted, Many) else Slot(at, output_field=wanted)
 
 

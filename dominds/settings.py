@@ -19,7 +19,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.translation import gettext_lazy as _
 
-from dominds.environment import data_folder, database, embedded_redis, flag, kept, one_of, port, positive, whole
+from dominds.environment import data_folder, database, embedded_redis, flag, one_of, port, positive, stored_once, whole
 
 # Every process reads this first: what it writes, its owner alone may read, whatever the umask it was started with.
 os.umask(0o077)
@@ -91,7 +91,7 @@ DOMINDS_API_REQUESTS_PER_MINUTE = whole("DOMINDS_API_REQUESTS_PER_MINUTE", 0)
 DOMINDS_SCRIPTED = flag("DOMINDS_SCRIPTED", default=False)
 
 # --- Django -----------------------------------------------------------------------------------
-SECRET_KEY = env.str("DOMINDS_SECRET_KEY", default="") or kept(
+SECRET_KEY = env.str("DOMINDS_SECRET_KEY", default="") or stored_once(
     DOMINDS_DATA_DIR / "secret_key", lambda: secrets.token_urlsafe(48)
 )
 DEBUG = DOMINDS_DEBUG
@@ -214,7 +214,7 @@ CONTENT_SECURITY_POLICY = {
 
 # --- Redis, Channels, Celery ------------------------------------------------------------------
 # Without REDIS_URL every process of this data folder finds the server that `up` starts, at an address kept there.
-REDIS_URL = env.str("REDIS_URL", default="") or kept(DOMINDS_DATA_DIR / "redis_url", embedded_redis)
+REDIS_URL = env.str("REDIS_URL", default="") or stored_once(DOMINDS_DATA_DIR / "redis_url", embedded_redis)
 if urlsplit(REDIS_URL).scheme not in {"redis", "rediss", "unix"}:
     raise ImproperlyConfigured("REDIS_URL must start with redis://, rediss:// or unix://.")
 

@@ -27,7 +27,7 @@ API = [
     path("chat/completions", endpoints.chat_completions, name="api_chat_completions"),
     path("tokens/count", endpoints.count_tokens, name="api_count_tokens"),
     path("openapi.json", endpoints.openapi, name="api_openapi"),
-    re_path(r"^.*$", endpoints.nothing),
+    re_path(r"^.*$", endpoints.unknown_path),
 ]
 urlpatterns = [
     path("healthz", healthz, name="healthz"),

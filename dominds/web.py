@@ -86,7 +86,7 @@ class Web(CommandLineInterface):
         warmest_first()
         from dialogs.llms import preload
 
-        preload.soon(for_clients=True)
+        preload.preload_soon(for_clients=True)
         return application
 
 

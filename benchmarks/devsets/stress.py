@@ -94,7 +94,7 @@ def _chinese(transcript: Transcript, rng: random.Random) -> None:
 
 
 def _empty(transcript: Transcript, rng: random.Random) -> None:
-    """Nothing where something is expected."""
+    """Empty contents where text is expected."""
     transcript.result(transcript.call("ping", {}), "")
     transcript.say("assistant", "")
     transcript.say("user", "  \n ")

@@ -25,7 +25,7 @@ from health.compaction.terms.reasons import Reason, Why
 from health.compaction.trimming.excerpts import fitting
 from health.tokens.corrected import likely_of
 
-# A server that could not be asked is left alone this long: every turn waits while it is asked.
+# A server that failed is not asked again for so long: each turn waits while its tools are listed.
 ASK_AGAIN_AFTER = timedelta(minutes=5)
 # All reminders of a dialog, of the room of a request. An agent brings them no further; a person may, and a change to a
 # smaller model does.
@@ -57,8 +57,8 @@ def secrets_of(server: McpServer) -> dict[str, str]:
     return stored
 
 
-class Shown(NamedTuple):
-    """A reminder, and what is sent of it; None: all."""
+class ReminderInRequest(NamedTuple):
+    """A reminder, and the text of it that is sent; None: all of it."""
 
     number: int
     content: str
@@ -73,9 +73,9 @@ class Shown(NamedTuple):
         return self.left is not None
 
 
-def reminders_of(dialog: Dialog) -> tuple[Shown, ...]:
+def reminders_of(dialog: Dialog) -> tuple[ReminderInRequest, ...]:
     """The dialog's reminders, each with its whole text."""
-    return tuple(Shown(*one) for one in _reminders_of(dialog.pk))
+    return tuple(ReminderInRequest(*one) for one in _reminders_of(dialog.pk))
 
 
 @prepared(UUIDField())
@@ -83,20 +83,20 @@ def _reminders_of(dialog_id: Any) -> QuerySet[Reminder, Any]:
     return Reminder.objects.filter(dialog=dialog_id, removed_at=None).values_list("number", "content")
 
 
-def share_passed(dialog: Dialog, reminders: Sequence[Shown]) -> int | None:
+def share_passed(dialog: Dialog, reminders: Sequence[ReminderInRequest]) -> int | None:
     """How many tokens they may have, where they have more: then they are shortened. None where they fit, where the room
     is unknown, and where nothing is compacted by itself."""
     guard = active_guard(dialog) if reminders else None
     texts = [one.content for one in reminders]
     most = int(SHARE_OF_ROOM * guard.room) if guard else 0
-    # No token stands for less than a byte.
+    # A token is at least one byte.
     if most <= 0 or sum(len(text.encode()) for text in texts) <= most:
         return None
     return most if sum(_counter(dialog).count(texts)) > most else None
 
 
-def within_share(dialog: Dialog, reminders: Sequence[Shown]) -> tuple[Shown, ...]:
-    """The reminders as a new beginning of a request tells them."""
+def within_share(dialog: Dialog, reminders: Sequence[ReminderInRequest]) -> tuple[ReminderInRequest, ...]:
+    """The reminders as the beginning of a request states them."""
     most = share_passed(dialog, reminders)
     if most is None:
         return tuple(reminders)

@@ -138,7 +138,7 @@ def add_reminder(*, dialog: Dialog, content: str, author: Author) -> Reminder:
 def update_reminder(
     *, dialog: Dialog, number: int, content: str, author: Author, version: int | None = None
 ) -> Reminder:
-    """Replace its text. `version` is the one that was edited: another one since then is not overwritten. The same text
+    """Replace a reminder's text. `version` is the one that was edited: a newer one is not overwritten. The same text
     changes nothing, neither who wrote it nor when."""
     text = _clean_reminder(content)
     row = _usable(dialog)
@@ -179,7 +179,7 @@ def restore_reminder(*, dialog: Dialog, number: int) -> None:
 
 @transaction.atomic
 def move_reminder(*, dialog: Dialog, number: int, up: bool) -> None:
-    """Swap it with its neighbour. At the end of the list nothing happens."""
+    """Swap a reminder with its neighbour. At the end of the list nothing happens."""
     row = _usable(dialog)
     reminder = kept_reminder(row, number)
     kept = list(Reminder.objects.filter(dialog=row, removed_at=None))
@@ -223,7 +223,7 @@ def forget_tools(*, server: McpServer) -> None:
 
 @transaction.atomic
 def set_secrets(*, server: McpServer, secrets: dict[str, str]) -> None:
-    """Store these, encrypted, in the place of what was stored."""
+    """Replace the server's stored secrets by these, encrypted."""
     _write(server, secrets_encrypted=encrypt(json.dumps(secrets)) if secrets else "")
 
 

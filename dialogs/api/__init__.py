@@ -1,3 +1,3 @@
-"""`/v1`: the door for OpenAI-compatible clients. Bodies are checked here; what is said is stored and driven as ever."""
+"""`/v1`, the API for OpenAI-compatible clients. Requests are checked here, then stored and driven like any dialog."""
 
 from __future__ import annotations

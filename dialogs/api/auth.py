@@ -24,7 +24,7 @@ from dialogs.models import ApiKey
 # Anthropic's and Azure's clients have headers of their own.
 OTHER_HEADERS = ("x-api-key", "api-key")
 
-# Only who has the secret learns of these.
+# The refusals that only a caller with the right secret is told.
 REFUSED = {
     ApiKey.State.REVOKED: errors.revoked_key,
     ApiKey.State.EXPIRED: errors.expired_key,
@@ -93,7 +93,7 @@ _absence = Absence("requests per minute")
 
 
 async def admit(key: ApiKey) -> None:
-    """Raises the 429 that says when to come back, where the key has had its requests of this minute."""
+    """Raises the 429 with `Retry-After` where the key has used up its requests of the last minute."""
     limit = key.requests_per_minute or settings.DOMINDS_API_REQUESTS_PER_MINUTE
     wait = await _milliseconds_to_wait(key, limit) if limit else 0
     if wait:

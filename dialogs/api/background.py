@@ -45,16 +45,16 @@ from health.tokens.corrected import likely_of
 from health.tokens.counters import counter_for
 
 if TYPE_CHECKING:
-    from dialogs.api.reading import Asked
+    from dialogs.api.reading import ParsedRequest
     from dialogs.api.schemas import ChatBody
 
 TASK_HEADER = "x-dominds-task"
-# In the name of a chore: its answer will stand in place of the history.
+# A part of a chore's name that says that its answer will replace the history.
 SUMMARISING = ("summar", "compact", "compress")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chore:
+class BackgroundTask:
     """How a program's own request is known: by words of its own, all of them, in a request of just this shape.
 
     `system` stands in its only system message, which there is not where this is empty; `begins`, `has` and `ends` are
@@ -72,31 +72,31 @@ class Chore:
 
 CHORES = (
     # Titles, tags, follow-ups, search queries, image prompts.
-    Chore(
+    BackgroundTask(
         sender="Open WebUI",
         begins="### Task:\n",
         has=("\n### Output:\n", "\n### Chat History:\n<chat_history>\n"),
         ends="</chat_history>",
     ),
-    Chore(
+    BackgroundTask(
         sender="aider, a commit message",
         system="You are an expert software engineer that generates concise, one-line Git commit messages based on the "
         "provided diffs.\nReview the provided context and diffs which are about to be committed to a git repo.",
         has=("# Diffs:\n",),
     ),
-    Chore(
+    BackgroundTask(
         sender="aider, its summary of a chat",
         system="*Briefly* summarize this partial conversation about programming.\n"
         "Include less detail about older parts",
         begins="# ",
         summarises=True,
     ),
-    Chore(
+    BackgroundTask(
         sender="opencode, a title",
         system="You are a title generator. You output ONLY a thread title. Nothing else.",
         streams=True,
     ),
-    Chore(
+    BackgroundTask(
         sender="crush, a title",
         system="you will generate a short title based on the first message a user begins a conversation with",
         streams=True,
@@ -121,12 +121,12 @@ def _task(request: HttpRequest) -> str:
     return "" if task.startswith("{{") else task
 
 
-def _known(body: ChatBody, messages: Sequence[Mapping[str, Any]]) -> Chore | None:
+def _known(body: ChatBody, messages: Sequence[Mapping[str, Any]]) -> BackgroundTask | None:
     asked = () if body.tools else (chore for chore in CHORES if chore.streams or not body.stream)
     return next((chore for chore in asked if _is(chore, messages)), None)
 
 
-def _is(chore: Chore, messages: Sequence[Mapping[str, Any]]) -> bool:
+def _is(chore: BackgroundTask, messages: Sequence[Mapping[str, Any]]) -> bool:
     roles = ["system", "user"] if chore.system else ["user"]
     if len(messages) != len(roles) or [message["role"] for message in messages] != roles:
         return False
@@ -136,7 +136,7 @@ def _is(chore: Chore, messages: Sequence[Mapping[str, Any]]) -> bool:
     return has_system and has_words and said.startswith(chore.begins) and said.endswith(chore.ends)
 
 
-async def prepared(asked: Asked) -> ChatRequest:
+async def prepared(asked: ParsedRequest) -> ChatRequest:
     """The request for a chore, made to fit. Raises ApiError, as nothing has been answered yet."""
     if error := await refusal(asked.target.llm):
         raise failed_with(error)
@@ -144,7 +144,7 @@ async def prepared(asked: Asked) -> ChatRequest:
     return made
 
 
-async def whole(asked: Asked, request: ChatRequest, sent: Envelope) -> dict[str, Any]:
+async def whole(asked: ParsedRequest, request: ChatRequest, sent: Envelope) -> dict[str, Any]:
     """The body of the answer to a chore that is not streamed. Raises ApiError."""
     live = LiveAnswer()
     try:
@@ -157,7 +157,7 @@ async def whole(asked: Asked, request: ChatRequest, sent: Envelope) -> dict[str,
     return sent.whole(message, finish_reason=reason, usage=usage_of(live.usage), ours={})
 
 
-async def stream(asked: Asked, request: ChatRequest, sent: Envelope) -> AsyncGenerator[bytes, None]:
+async def stream(asked: ParsedRequest, request: ChatRequest, sent: Envelope) -> AsyncGenerator[bytes, None]:
     """Every byte of a streamed answer."""
     live = LiveAnswer()
     yield sent.role()
@@ -173,7 +173,9 @@ async def stream(asked: Asked, request: ChatRequest, sent: Envelope) -> AsyncGen
         yield last
 
 
-async def _pieces(asked: Asked, request: ChatRequest, sent: Envelope, live: LiveAnswer) -> AsyncGenerator[bytes, None]:
+async def _pieces(
+    asked: ParsedRequest, request: ChatRequest, sent: Envelope, live: LiveAnswer
+) -> AsyncGenerator[bytes, None]:
     """The words of the answer as they come. `live` collects its calls, thoughts and usage."""
     service = asked.target.llm.provider
     async with (
@@ -195,7 +197,7 @@ def _ending(live: LiveAnswer) -> tuple[list[ClientCall], str]:
     return calls, chunks.finish_reason(live.finish_reason, calls=bool(calls))
 
 
-def request_of(asked: Asked) -> ChatRequest:
+def request_of(asked: ParsedRequest) -> ChatRequest:
     """The client's messages: unchanged where they fit, else shortened."""
     system, turns = split(asked.messages)
     text = "\n\n".join(filter(None, (asked.target.agent.instructions.strip(), system)))
@@ -224,12 +226,12 @@ def _sent(message: Mapping[str, Any]) -> ChatMessage:
 
 
 Messages = Sequence[Mapping[str, Any]]
-# Fewer have nothing to choose among: the longest is shortened.
+# Among fewer messages there is nothing to choose: the longest is shortened.
 LEAST_TO_COMPACT = 4
 LEAST_TOKENS = 120
 # Of a text that is to be summarised nearly all that is kept is its beginning; its end may say what to do.
 OLDEST_SHARE = 0.95
-# How clients begin the summary that they have put in place of a history. Decides only what gets room.
+# How clients begin a summary that replaced a history. It only decides which text gets room.
 SUMMARY_BEGINS = (
     "i spoke to you previously about",
     "this session is being continued from a previous",
@@ -245,7 +247,7 @@ NOTE = "\n[… {count:,} characters left out here …]\n"
 
 
 def fitted(messages: Messages, target: Target, request: ClientRequest, *, summarises: bool) -> Messages:
-    """The messages as they are where they fit, or nobody guards the model. Raises ApiError where they cannot fit.
+    """The messages, unchanged if they fit or the model is unguarded, else made to fit. Raises ApiError if they cannot.
 
     `summarises`: what is answered will replace them in the client's history.
     """
@@ -280,7 +282,7 @@ def answer_beside(messages: Messages, target: Target, request: ClientRequest) ->
 
 
 def _dialog(target: Target, request: ClientRequest) -> Dialog:
-    """One that nobody stores, to ask the guard with."""
+    """A dialog that is not stored, for calls of the guard."""
     dialog = Dialog(agent=target.agent, llm=target.llm, is_client_driven=True)
     dialog.client = ClientConversation(dialog=dialog, max_output_tokens=request.max_output_tokens)
     return dialog

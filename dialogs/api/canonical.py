@@ -22,7 +22,7 @@ from health.compaction.terms import wire
 # As `json.dumps` writes it, which makes an encoder for each message.
 _json = json.JSONEncoder(ensure_ascii=False).encode
 INSTRUCTIONS = frozenset({"system", "developer"})
-# Where a client shows thoughts, it may send them back inside the answer (Open WebUI does both).
+# Clients that show thoughts may send them back inside the answer (Open WebUI does).
 THOUGHTS = re.compile(r"\A\s*(?:<think>.*?</think>|<details type=\"reasoning\".*?</details>)\s*", re.DOTALL)
 
 
@@ -39,7 +39,7 @@ def chained(messages: Iterable[Mapping[str, Any]], *, root: str) -> Iterator[Cli
 
 
 def following_on(messages: Iterable[Mapping[str, Any]], prefix: str) -> Iterator[ClientMessage]:
-    """The messages that stand behind the prefix with this hash."""
+    """The messages after the prefix with this hash."""
     for message in messages:
         text, calls = _text(message), _calls(message)
         prefix = following(prefix, canonical(message, text, calls))
@@ -76,7 +76,7 @@ def answer_said(text: str, calls: Sequence[ClientCall]) -> str:
 
 
 def canonical(message: Mapping[str, Any], text: str, calls: Sequence[ClientCall]) -> str:
-    """One text for all ways to write this message."""
+    """The canonical text of a message: equal for all ways to write it."""
     media = [_digest(part) for part in _parts(message) if _is_media(part)]
     asked = [(call.id, call.name, _same_arguments(call.arguments)) for call in calls]
     role = "system" if message["role"] in INSTRUCTIONS else message["role"]

@@ -19,7 +19,7 @@ from dialogs.api.auth import admit, authenticate, secret_in
 from dialogs.api.errors import ApiError, internal, method_not_allowed, not_found, unknown_host
 from dialogs.api.model_list import counted, list_models, one_model
 from dialogs.api.openapi import document
-from dialogs.api.reading import Asked, raw_body, read
+from dialogs.api.reading import ParsedRequest, raw_body, read
 from dialogs.api.schemas import read_count
 from dialogs.api.turn import ClientTurn
 from dialogs.common.threads import in_db, own_threads
@@ -32,8 +32,8 @@ View = Callable[..., Any]
 PATIENCE_SECONDS = 1.0
 
 
-def door(*methods: str) -> Callable[[View], View]:
-    """A view with a key instead of a session. Whatever it refuses has OpenAI's shape."""
+def api_view(*methods: str) -> Callable[[View], View]:
+    """Decorates a view of `/v1`: an API key in place of a session; errors in OpenAI's shape."""
 
     def decorated(view: View) -> View:
         @wraps(view)
@@ -69,36 +69,36 @@ async def key_of(request: HttpRequest) -> ApiKey:
     return key
 
 
-@door("GET")
+@api_view("GET")
 async def models(request: HttpRequest) -> HttpResponse:
     return JsonResponse(await in_db(list_models, first=True)(await key_of(request)))
 
 
-@door("GET")
+@api_view("GET")
 async def model(request: HttpRequest, model_id: str) -> HttpResponse:
     return JsonResponse(await in_db(one_model, first=True)(await key_of(request), model_id))
 
 
-@door("POST")
+@api_view("POST")
 async def count_tokens(request: HttpRequest) -> HttpResponse:
     body = read_count(raw_body(request))
     return JsonResponse(await in_db(counted, first=True)(await key_of(request), body))
 
 
-@door("GET")
+@api_view("GET")
 async def openapi(request: HttpRequest) -> HttpResponse:
-    """Without a key: it says nothing of what is here."""
+    """Needs no key: the document says nothing of this installation."""
     return JsonResponse(document())
 
 
-@door("GET", "POST", "PUT", "PATCH", "DELETE")
-async def nothing(request: HttpRequest) -> HttpResponse:
+@api_view("GET", "POST", "PUT", "PATCH", "DELETE")
+async def unknown_path(request: HttpRequest) -> HttpResponse:
     raise not_found(request.path)
 
 
-@door("POST")
+@api_view("POST")
 async def chat_completions(request: HttpRequest) -> HttpResponseBase:
-    asked: Asked = await in_db(read, first=True)(request, raw_body(request))
+    asked: ParsedRequest = await in_db(read, first=True)(request, raw_body(request))
     await admit(asked.key)
     if asked.is_background:
         return await _aside(asked)
@@ -120,7 +120,7 @@ async def chat_completions(request: HttpRequest) -> HttpResponseBase:
     return _events(responding.stream(turn, sent, asked.notices, wants_usage=asked.wants_usage))
 
 
-async def _aside(asked: Asked) -> HttpResponseBase:
+async def _aside(asked: ParsedRequest) -> HttpResponseBase:
     sent, request = responding.envelope(asked.body.model), await background.prepared(asked)
     if asked.body.stream:
         return _events(background.stream(asked, request, sent))
@@ -134,7 +134,7 @@ def _whole(turn: ClientTurn, sent: responding.Envelope) -> HttpResponse:
 
 
 class Events(StreamingHttpResponse):
-    """Pieces that are bytes already, and go as they come: Django passes each on through two generators more."""
+    """A streaming response whose pieces are bytes already: Django's own wraps the iterator in two more generators."""
 
     def __init__(self, pieces: AsyncGenerator[bytes, None]) -> None:
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
@@ -150,7 +150,7 @@ def _events(body: AsyncGenerator[bytes, None]) -> Events:
 
 
 async def _sound(body: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """The stream; where it breaks for a reason of ours, an error at its end."""
+    """The stream; where our own code fails, it ends with an error event."""
     try:
         async with aclosing(body) as pieces:
             async for piece in pieces:

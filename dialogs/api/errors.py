@@ -146,7 +146,7 @@ KNOWN: dict[str, tuple[int, str, str]] = {
     "context_overflow": OVERFLOW,
     "context_filled": OVERFLOW,
     "context_compaction_failed": (400, "invalid_request_error", "context_compaction_failed"),
-    # Clients compact their own history at this code, as if nobody stood between.
+    # At this code clients compact their own history, as they do with OpenAI.
     "compaction_off": (400, "invalid_request_error", "context_length_exceeded"),
     "limit_unavailable": (400, "invalid_request_error", "limit_unavailable"),
     "request_refused": (400, "invalid_request_error", "request_refused"),
@@ -166,14 +166,14 @@ MESSAGES = frozenset({"context_overflow", "context_filled", "context_compaction_
 
 
 def failure(generation: Generation | None, error: ProviderError | None) -> ApiError:
-    """`error` is what the provider raised last, if that was it."""
+    """The ApiError for a failed generation. `error` is the provider's last exception, if the provider failed."""
     if generation is None:
         return internal()
     return _worded(generation.error_code, generation.error_message or str(error or ""), error)
 
 
 def failed_with(error: ProviderError) -> ApiError:
-    """Where nothing was recorded."""
+    """The ApiError for an exception that no generation recorded."""
     return _worded(error.code, str(error), error)
 
 

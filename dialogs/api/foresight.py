@@ -1,4 +1,4 @@
-"""What the driver will ask for a client's request, known before anything of it is stored.
+"""Speculative requests: the request that the driver will make for a client, built before anything of it is stored.
 
 Only where nothing may come between: a request that is surely far below its limit, no line before the provider, no
 window that must be asked for, no image that is kept apart, no view that was made, no loop to look for. Else nothing is
@@ -19,11 +19,11 @@ from dialogs.api.reads.clients import Known
 from dialogs.api.requests import ClientMessage, ClientRequest
 from dialogs.api.writes.client_messages import calls_of, row_of
 from dialogs.api.writes.client_turns import Target, beside_messages
-from dialogs.common.bounded import Bounded
+from dialogs.common.bounded import BoundedCache
 from dialogs.context.beginning import Beginning, standing_now
 from dialogs.context.border import Context, chat_request
 from dialogs.context.estimate import Sizing, going_on, offered_tools, said_bytes
-from dialogs.driver.guarding import Ahead, is_sent_as_it_is
+from dialogs.driver.guarding import PreparedRequest, is_sent_as_it_is
 from dialogs.llms.guard import guard_of
 from dialogs.llms.reads import settings_for
 from dialogs.llms.windows import must_be_asked
@@ -37,34 +37,34 @@ from health.loops import EVERY_CALLS
 
 
 @dataclass(frozen=True)
-class Foreseen:
-    """A request, with what was read and reckoned for it: the stored messages that it goes on below, and the rest."""
+class SpeculativeRequest:
+    """A speculative request, the stored messages that it continues, and the estimate and guard that go with it."""
 
     request: ChatRequest
     settings: ProviderSettings
     branch: tuple[Message, ...]
-    ahead: Ahead
+    ahead: PreparedRequest
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where the new messages of a request go: below these, which are stored. `before`: how these were sent last."""
+class AppendPoint:
+    """Where a request's new messages go: after the stored `branch`. `before`: the last request made of that branch."""
 
     dialog: Dialog
     course: Course
     branch: tuple[Message, ...] = ()
-    before: Answered | None = None
+    before: AnsweredRequest | None = None
 
     @property
     def number(self) -> int | None:
-        """Of the generation that answers; None where it must be looked up."""
+        """The number of the generation that will answer; None where it must be read."""
         if self.before:
             return self.before.number + 1
         return None if self.branch else 1
 
 
-def foreseen(*, key: ApiKey, target: Target, request: ClientRequest, known: Known) -> Foreseen | None:
-    """Reads the database. `known` is where its history is known. None where something may come between."""
+def speculate(*, key: ApiKey, target: Target, request: ClientRequest, known: Known) -> SpeculativeRequest | None:
+    """Reads the database; `known` is the stored prefix. None where the driver may have to act first."""
     if _is_looked_at_first(target, request):
         return None
     place = _place_of(known, request) if known.messages else _new_place()
@@ -78,7 +78,9 @@ def foreseen(*, key: ApiKey, target: Target, request: ClientRequest, known: Know
     if not is_sent_as_it_is(sizing, guard):
         return None
     asked, settings = chat_request(context, tools=tools), settings_for(target.llm.provider)
-    return Foreseen(asked, settings, place.branch, Ahead(guard, sizing, asked, settings, place.number))
+    return SpeculativeRequest(
+        asked, settings, place.branch, PreparedRequest(guard, sizing, asked, settings, place.number)
+    )
 
 
 def _is_looked_at_first(target: Target, request: ClientRequest) -> bool:
@@ -89,12 +91,12 @@ def _is_looked_at_first(target: Target, request: ClientRequest) -> bool:
     )
 
 
-def _new_place() -> Place:
+def _new_place() -> AppendPoint:
     dialog = new(Dialog, is_client_driven=True)
-    return Place(dialog, new(Course, dialog=dialog, number=1))
+    return AppendPoint(dialog, new(Course, dialog=dialog, number=1))
 
 
-def _place_of(known: Known, request: ClientRequest) -> Place | None:
+def _place_of(known: Known, request: ClientRequest) -> AppendPoint | None:
     last = known.messages[0]
     is_same_again, is_replaced = known.length == len(request.messages), not known.length
     if is_same_again or is_replaced or known.trimmed or last.dialog.is_busy:
@@ -103,10 +105,10 @@ def _place_of(known: Known, request: ClientRequest) -> Place | None:
         return None
     # The dialog that is known is taken up later, as it was read.
     before = RECENT.below(last)
-    return Place(same_again(last.dialog), last.course, before.branch if before else course_branch(last), before)
+    return AppendPoint(same_again(last.dialog), last.course, before.branch if before else course_branch(last), before)
 
 
-def _context(place: Place, new: Sequence[ClientMessage]) -> Context:
+def _context(place: AppendPoint, new: Sequence[ClientMessage]) -> Context:
     """As it will be once it is stored, but for the ids."""
     calls = _calls(place)
     rows: list[Message] = []
@@ -122,19 +124,19 @@ def _context(place: Place, new: Sequence[ClientMessage]) -> Context:
     return going_on(place.before.context, found) if place.before else found
 
 
-def _calls(place: Place) -> dict[int, tuple[ToolCall, ...]]:
+def _calls(place: AppendPoint) -> dict[int, tuple[ToolCall, ...]]:
     if place.before and not place.before.has_any_calls:
         return {}
     return calls_by_message([message.id for message in place.branch if message.role == Role.ASSISTANT])
 
 
-# Of all that is kept, as it is held: its texts, what each message takes beside them, and each conversation.
+# Bytes of the cache: of all texts, beside each message's text, and beside each conversation.
 MOST_BYTES, EACH, BESIDE = 32 * 1024 * 1024, 2_000, 20_000
 PLAIN = {MessageOrigin.CLIENT, MessageOrigin.TOOL, MessageOrigin.AGENT}
 
 
 @dataclass(frozen=True)
-class Answered:
+class AnsweredRequest:
     """A request as it was made, and the answer to it: the course's generation with this number."""
 
     context: Context
@@ -152,11 +154,11 @@ class Answered:
         return self.has_calls or bool(self.context.calls)
 
 
-class Recent:
+class AnsweredCache:
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._known: Bounded[UUID, Answered] = Bounded(most_bytes)
+        self._known: BoundedCache[UUID, AnsweredRequest] = BoundedCache(most_bytes)
 
-    def below(self, leaf: Message) -> Answered | None:
+    def below(self, leaf: Message) -> AnsweredRequest | None:
         """The kept request and answer that end with this message, read with its dialog just now; else None."""
         known = self._known.get(leaf.dialog_id)
         is_as_left = known is not None and (known.answer.pk, known.version) == (leaf.pk, leaf.dialog.version)
@@ -168,12 +170,12 @@ class Recent:
             size = said_bytes(context) + EACH * len(context.branch) + BESIDE
             before = self._known.get(answer.dialog_id)
             _let_go(context.branch[len(before.context.branch) if before else 0 :])
-            found = Answered(context, answer, answer.dialog.version, number, has_calls)
+            found = AnsweredRequest(context, answer, answer.dialog.version, number, has_calls)
             self._known.keep(answer.dialog_id, found, size=size)
 
 
 def _let_go(messages: Iterable[Message]) -> None:
-    """Drop the dialog, course and parent that these messages were stored with: each turn has rows of its own."""
+    """Drop the references of these messages to dialog, course and parent: each turn reads its own rows."""
     for message in messages:
         message._state.fields_cache.clear()
 
@@ -186,4 +188,4 @@ def _is_whole(context: Context, answer: Message, *, has_calls: bool) -> bool:
     return is_next and is_plain and says_something and {one.origin for one in context.branch} <= PLAIN
 
 
-RECENT = Recent()
+RECENT = AnsweredCache()

@@ -1,4 +1,4 @@
-"""What a client hears of its turn: pieces wait in a queue until the response takes them."""
+"""The queue between a turn and the response to its client: pieces wait here until the response sends them."""
 
 from __future__ import annotations
 
@@ -24,45 +24,45 @@ from health.models import CompactionRun
 
 
 @dataclass(frozen=True)
-class Said:
+class AnswerText:
     text: str
 
 
 @dataclass(frozen=True)
-class Thought:
+class ThoughtText:
     text: str
 
 
 @dataclass(frozen=True)
 class Notice:
-    """`done`: what was announced is over. A client that shows a notice waits for that."""
+    """A notice for the client. `done`: what it announced has ended; clients that show notices wait for this."""
 
     words: str
     done: bool
 
 
-Heard = Said | Thought | Notice
+ClientPiece = AnswerText | ThoughtText | Notice
 
 
-def joined(heard: Iterable[Heard]) -> Iterator[Heard]:
-    """Words that follow each other as one piece: what has come at once is sent at once."""
+def join_pieces(heard: Iterable[ClientPiece]) -> Iterator[ClientPiece]:
+    """Join neighbouring pieces of one type, so that what has come together is sent as one chunk."""
     for _kind, alike in groupby(heard, type):
         run = list(alike)
         match run[0]:
-            case Said():
-                yield Said(_words(run))
-            case Thought():
-                yield Thought(_words(run))
+            case AnswerText():
+                yield AnswerText(_words(run))
+            case ThoughtText():
+                yield ThoughtText(_words(run))
             case _:
                 yield from run
 
 
-def _words(run: Iterable[Heard]) -> str:
-    return "".join(one.text for one in run if isinstance(one, Said | Thought))
+def _words(run: Iterable[ClientPiece]) -> str:
+    return "".join(one.text for one in run if isinstance(one, AnswerText | ThoughtText))
 
 
 class Listener(Subscriber):
-    """Hears one turn, until `is_over`. On one event loop."""
+    """The subscriber of one client's turn, until `is_over`. Used on one event loop."""
 
     tries_again = False
 
@@ -79,8 +79,8 @@ class Listener(Subscriber):
         self._thought: list[str] = []
         self._has_called = False
         self._waiting = False
-        # None: nothing more will come.
-        self._heard: asyncio.Queue[Heard | None] = asyncio.Queue()
+        # None in the queue ends the turn.
+        self._heard: asyncio.Queue[ClientPiece | None] = asyncio.Queue()
         self._begun = asyncio.Event()
 
     @property
@@ -116,12 +116,12 @@ class Listener(Subscriber):
         return self._begun.is_set()
 
     async def begun(self, patience: float) -> None:
-        """Returns when something was heard, or it is over, or so many seconds have passed."""
+        """Returns when a piece has come, the turn is over, or so many seconds have passed."""
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
                 await self._begun.wait()
 
-    async def waiting(self) -> list[Heard]:
+    async def waiting(self) -> list[ClientPiece]:
         """All that waits, as soon as something does; nothing more is to be waited for once it `is_over`."""
         found = [await self._heard.get()]
         while not self._heard.empty():
@@ -144,14 +144,14 @@ class Listener(Subscriber):
                 self._has_called = True
             case ReasoningDelta(text):
                 self._thought.append(text)
-                self._put(Thought(text))
+                self._put(ThoughtText(text))
 
     def _say(self, text: str) -> None:
         if self._has_called and text.strip():
             self._has_called = False
             text = f"\n\n{text.lstrip()}" if self.text.strip() else text
         self._said.append(text)
-        self._put(Said(text))
+        self._put(AnswerText(text))
 
     def compacting(self) -> None:
         self._waiting = True
@@ -175,11 +175,11 @@ class Listener(Subscriber):
         self.is_halted = True
 
     def end(self) -> None:
-        """The turn is over. A notice that waits for its end gets it, whatever happened."""
+        """End the turn. A notice without its `done` gets it."""
         if self._waiting:
             self.compacted(None)
         self._put(None)
 
-    def _put(self, heard: Heard | None) -> None:
+    def _put(self, heard: ClientPiece | None) -> None:
         self._heard.put_nowait(heard)
         self._begun.set()

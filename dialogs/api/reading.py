@@ -1,4 +1,4 @@
-"""From an HTTP request to a `ClientRequest`: body, headers, and who is asked. What is wrong becomes an ApiError."""
+"""From an HTTP request to a `ParsedRequest`: body, headers, target. What is wrong in them is raised as an ApiError."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from dialogs.api.auth import authenticate, require_chat, secret_in
 from dialogs.api.background import is_background, is_summarising
 from dialogs.api.canonical import INSTRUCTIONS, chained, following_on, split
 from dialogs.api.errors import ApiError, invalid_request, too_large
-from dialogs.api.foresight import Foreseen, foreseen
+from dialogs.api.foresight import SpeculativeRequest, speculate
 from dialogs.api.model_list import target_of
 from dialogs.api.reads.clients import is_clients_dialog, longest_known
 from dialogs.api.requests import DIALOG_HEADER, ClientMessage, ClientRequest, chat_in
 from dialogs.api.schemas import MAX_MESSAGES, ChatBody, ChatMessage, checked, in_range, read_json
-from dialogs.api.writes.client_turns import Seen, Target
-from dialogs.common.bounded import Bounded
+from dialogs.api.writes.client_turns import History, Target
+from dialogs.common.bounded import BoundedCache
 from dialogs.models import ApiKey
 
-# By so many messages a conversation is told from others that begin alike.
+# A cached conversation is found by the hash of its first messages, so many.
 FIRST = 3
-# Of all requests that are remembered, as they are held: as they came, and what each message takes beside its words,
-# which is ten times as much where these are few.
+# Bytes of a cache: of all requests as they came, and beside each message's text, which is ten times the text where
+# that is short.
 MOST_BYTES, EACH = 32 * 1024 * 1024, 2_000
-Raw = Sequence[Mapping[str, Any]]
-Made = TypeVar("Made")
+RawMessages = Sequence[Mapping[str, Any]]
+Derived = TypeVar("Derived")
 
 
 @dataclass(frozen=True)
-class Remembered(Generic[Made]):
+class CachedConversation(Generic[Derived]):
     """`size` is that of the request, in bytes."""
 
-    messages: Raw
-    made: Sequence[Made]
+    messages: RawMessages
+    made: Sequence[Derived]
     size: int
 
     @property
@@ -48,28 +48,28 @@ class Remembered(Generic[Made]):
         return self.size + EACH * len(self.messages)
 
 
-class Memory(Generic[Made]):
-    """What was made of each message of a conversation, by what it is known by; the oldest are forgotten."""
+class ConversationCache(Generic[Derived]):
+    """For each conversation a value derived from each message, by the conversation's key; the oldest are dropped."""
 
     def __init__(self, most_bytes: int) -> None:
-        self._known: Bounded[str, Remembered[Made]] = Bounded(most_bytes)
+        self._known: BoundedCache[str, CachedConversation[Derived]] = BoundedCache(most_bytes)
 
-    def of(self, key: str, messages: Raw) -> Sequence[Made]:
-        """Of as many of the first messages as are the same."""
+    def of(self, key: str, messages: RawMessages) -> Sequence[Derived]:
+        """The derived values of the leading messages that equal the cached ones."""
         known = self._known.get(key)
         return known.made[: _in_common(known.messages, messages)] if known else ()
 
-    def keep(self, key: str, new: Remembered[Made]) -> None:
+    def keep(self, key: str, new: CachedConversation[Derived]) -> None:
         self._known.keep(key, new, size=new.held)
 
 
-class Recent:
-    """Messages with the hashes of their prefixes."""
+class PrefixHashCache:
+    """Caches messages with the hashes of their prefixes."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._memory: Memory[ClientMessage] = Memory(most_bytes)
+        self._memory: ConversationCache[ClientMessage] = ConversationCache(most_bytes)
 
-    def chained(self, messages: Raw, *, root: str, size: int) -> tuple[ClientMessage, ...]:
+    def chained(self, messages: RawMessages, *, root: str, size: int) -> tuple[ClientMessage, ...]:
         """As `canonical.chained`. `size` is that of the request, in bytes."""
         if len(messages) <= FIRST:
             return tuple(chained(messages, root=root))
@@ -77,23 +77,23 @@ class Recent:
         known = self._memory.of(key, messages)
         rest = following_on(messages[len(known) :], known[-1].prefix) if known else chained(messages, root=root)
         made = (*known, *rest)
-        self._memory.keep(key, Remembered(messages, made, size))
+        self._memory.keep(key, CachedConversation(messages, made, size))
         return made
 
 
 @dataclass(frozen=True)
-class Written:
-    """A message that was checked, and as the client wrote it, without what says nothing."""
+class CheckedMessage:
+    """A checked message, and the same as the client wrote it, without null fields."""
 
     checked: ChatMessage
     plain: Mapping[str, Any]
 
 
-class Checked:
-    """Bodies of which each message was checked when it came first."""
+class BodyCache:
+    """Reads bodies; each message is checked once, when it first comes."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._memory: Memory[Written] = Memory(most_bytes)
+        self._memory: ConversationCache[CheckedMessage] = ConversationCache(most_bytes)
 
     def read(self, raw: bytes, *, root: str) -> tuple[ChatBody, tuple[Mapping[str, Any], ...]]:
         """The body and its messages as they were written. `root` keeps apart what must never meet.
@@ -110,8 +110,8 @@ class Checked:
         key = _key(turns[:FIRST], root)
         same = self._memory.of(key, turns)
         body = _checked(found, begins, [one.checked for one in same])
-        made = (*same, *(Written(one, _plain(one)) for one in body.messages[begins + len(same) :]))
-        self._memory.keep(key, Remembered(turns, made, len(raw)))
+        made = (*same, *(CheckedMessage(one, _plain(one)) for one in body.messages[begins + len(same) :]))
+        self._memory.keep(key, CachedConversation(turns, made, len(raw)))
         return body, (*map(_plain, body.messages[:begins]), *[one.plain for one in made])
 
 
@@ -144,8 +144,8 @@ def _key(first: Sequence[Any], root: str) -> str:
     return hashlib.sha256(json.dumps([root, first]).encode()).hexdigest()
 
 
-def _in_common(before: Raw, now: Raw) -> int:
-    """How many of the first messages are the same."""
+def _in_common(before: RawMessages, now: RawMessages) -> int:
+    """How many leading messages are equal."""
     shorter = min(len(before), len(now))
     if before[:shorter] == now[:shorter]:
         return shorter
@@ -155,11 +155,11 @@ def _in_common(before: Raw, now: Raw) -> int:
 # In the User-Agent of the AI SDK's OpenAI-compatible provider.
 SHOW_THOUGHTS = ("ai-sdk/openai-compatible",)
 NOTICES_HEADER = "x-dominds-notices"
-CHECKED, RECENT = Checked(), Recent()
+CHECKED, RECENT = BodyCache(), PrefixHashCache()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class ParsedRequest:
     """A request that has been checked. `messages` are as the client wrote them."""
 
     key: ApiKey
@@ -167,17 +167,17 @@ class Asked:
     messages: tuple[Mapping[str, Any], ...]
     target: Target
     request: ClientRequest
-    # The client's own task: it makes no dialog.
+    # A client's background task: it is answered, and no dialog is stored.
     is_background: bool
-    # One whose answer the client will put in place of its history.
+    # A background task whose answer will replace the client's history.
     is_summarising: bool
-    seen: Seen | None
-    foreseen: Foreseen | None
+    seen: History | None
+    foreseen: SpeculativeRequest | None
     notices: str
 
     @property
     def wants_usage(self) -> bool:
-        """In a stream. Elsewhere it is always there."""
+        """Is usage wanted in a stream? A body that is not streamed always has it."""
         return bool(self.body.stream_options and self.body.stream_options.include_usage)
 
 
@@ -189,8 +189,8 @@ def raw_body(request: HttpRequest) -> bytes:
         raise too_large(settings.DATA_UPLOAD_MAX_MEMORY_SIZE) from None
 
 
-def read(request: HttpRequest, raw: bytes) -> Asked:
-    """One trip to the database. Raises ApiError."""
+def read(request: HttpRequest, raw: bytes) -> ParsedRequest:
+    """Parse a request, in one task of a database thread. Raises ApiError."""
     key = authenticate(secret_in(request.headers))
     require_chat(key)
     body, messages = CHECKED.read(raw, root=str(key.owner_id))
@@ -209,7 +209,7 @@ def read(request: HttpRequest, raw: bytes) -> Asked:
     )
     is_aside = is_background(request, body, messages)
     seen, ahead = (None, None) if is_aside else _looked_up(key, target, asked)
-    return Asked(
+    return ParsedRequest(
         key=key,
         body=body,
         messages=messages,
@@ -223,11 +223,11 @@ def read(request: HttpRequest, raw: bytes) -> Asked:
     )
 
 
-def _looked_up(key: ApiKey, target: Target, request: ClientRequest) -> tuple[Seen, Foreseen | None]:
-    """Where the history is known, and what will be asked if nothing comes between."""
+def _looked_up(key: ApiKey, target: Target, request: ClientRequest) -> tuple[History, SpeculativeRequest | None]:
+    """The stored prefix of the history, and the speculative request, if one can be made."""
     known = longest_known(owner=key.owner, request=request)
-    found = foreseen(key=key, target=target, request=request, known=known)
-    return Seen(known, found.branch if found else None), found
+    found = speculate(key=key, target=target, request=request, known=known)
+    return History(known, found.branch if found else None), found
 
 
 def _notices(request: HttpRequest, key: ApiKey) -> str:

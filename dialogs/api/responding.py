@@ -15,7 +15,7 @@ from typing import Any
 from dialogs.api import chunks
 from dialogs.api.chunks import Envelope
 from dialogs.api.errors import ApiError, failure, internal, stopped
-from dialogs.api.listening import Heard, Notice, Said, Thought, joined
+from dialogs.api.listening import AnswerText, ClientPiece, Notice, ThoughtText, join_pieces
 from dialogs.api.requests import ClientCall
 from dialogs.api.turn import ClientTurn
 from dialogs.common.threads import in_db
@@ -24,7 +24,7 @@ from dialogs.models import ApiKey, Generation
 from health.monitor.levels import Usage, UsageUnavailable
 
 KEEP_ALIVE_SECONDS = 10.0
-# A person who sees nothing waits no longer than that without a sign that something is done.
+# The longest time without a byte: a comment is sent then, so that people and proxies see a sign of life.
 COMPACTING_SECONDS = 1.0
 Notices = ApiKey.Notices
 
@@ -34,7 +34,7 @@ def envelope(model: str) -> Envelope:
 
 
 def failed(turn: ClientTurn) -> ApiError | None:
-    """Why there is no answer, once the turn has ended."""
+    """The ApiError of a turn that ended without an answer."""
     if turn.problem:
         return turn.problem
     last = turn.outcome.generation if turn.outcome else None
@@ -46,22 +46,22 @@ def failed(turn: ClientTurn) -> ApiError | None:
 
 
 @dataclass
-class Teller:
-    """Writes what is heard as the client wants to be told. Knows whether the answer has said anything yet."""
+class PieceWriter:
+    """Writes pieces as bytes of chunks, notices in the way that the client chose. Knows whether text was sent yet."""
 
     sent: Envelope
     how: str
     has_said: bool = False
 
-    def pieces(self, waiting: Sequence[Heard]) -> bytes:
-        return b"".join(map(self._piece, joined(waiting)))
+    def pieces(self, waiting: Sequence[ClientPiece]) -> bytes:
+        return b"".join(map(self._piece, join_pieces(waiting)))
 
-    def _piece(self, heard: Heard) -> bytes:
+    def _piece(self, heard: ClientPiece) -> bytes:
         match heard:
-            case Said(text):
+            case AnswerText(text):
                 self.has_said = True
                 return self.sent.text(text)
-            case Thought(text):
+            case ThoughtText(text):
                 return self.sent.thought(text)
             case Notice(words, done):
                 return self.notice(words, done=done)
@@ -80,7 +80,7 @@ class Teller:
 
 async def stream(turn: ClientTurn, sent: Envelope, how: str, *, wants_usage: bool) -> AsyncGenerator[bytes, None]:
     """Every byte of a streamed answer. Whoever closes it has left."""
-    teller = Teller(sent, how)
+    teller = PieceWriter(sent, how)
     try:
         async for said in _said(turn, teller):
             yield said
@@ -90,7 +90,7 @@ async def stream(turn: ClientTurn, sent: Envelope, how: str, *, wants_usage: boo
         turn.listener.leave()
 
 
-async def _said(turn: ClientTurn, teller: Teller) -> AsyncGenerator[bytes, None]:
+async def _said(turn: ClientTurn, teller: PieceWriter) -> AsyncGenerator[bytes, None]:
     """What is heard, all that waits at once; a comment where nothing was for a while. The role goes first."""
     first = teller.sent.role()
     if not turn.listener.has_begun:
@@ -120,7 +120,7 @@ async def _comment(turn: ClientTurn) -> bytes:
     return chunks.as_comment(run.tokens_now, run.limit_tokens) if run else chunks.as_comment()
 
 
-def _ending(turn: ClientTurn, teller: Teller, *, wants_usage: bool) -> Iterator[bytes]:
+def _ending(turn: ClientTurn, teller: PieceWriter, *, wants_usage: bool) -> Iterator[bytes]:
     error = failed(turn)
     if error:
         yield chunks.event(error.as_json())
@@ -180,7 +180,6 @@ def usage_of(reported: Usage | UsageUnavailable) -> dict[str, Any] | None:
 
 
 def reported_of(generation: Generation) -> Usage | UsageUnavailable:
-    """As it was recorded."""
     prompt, answered = generation.prompt_tokens, generation.completion_tokens or 0
     if prompt is None:
         return UsageUnavailable()

@@ -138,7 +138,7 @@ class ChatBody(Body):
     tool_choice: str | dict[str, Any] | None = None
     response_format: dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
-    # Old ones, which must say nothing.
+    # Deprecated fields: only null is accepted.
     functions: list[Any] | None = Field(default=None, max_length=0)
     function_call: None = None
 
@@ -257,7 +257,7 @@ NUL = rb"\u0000"
 
 
 def parsed(raw: bytes) -> Any:
-    """Raises ValueError where it is no JSON."""
+    """Parse JSON. Raises ValueError."""
     return _read(ESCAPES.sub(_storable, raw) if NUL in raw else raw)
 
 

@@ -15,14 +15,14 @@ from django.db import transaction
 
 from dialogs.api.canonical import answer_said, following
 from dialogs.api.errors import ApiError, erased, internal, model_not_found, unknown_key
-from dialogs.api.foresight import RECENT, Foreseen
+from dialogs.api.foresight import RECENT, SpeculativeRequest
 from dialogs.api.listening import Listener
 from dialogs.api.reads.outcomes import Outcome, outcome_of, outcome_with
 from dialogs.api.requests import ClientRequest
-from dialogs.api.writes.client_turns import CompactingElsewhere, Seen, Taken, Target, conclude, know_again, take_up
+from dialogs.api.writes.client_turns import CompactingElsewhere, History, Intake, Target, conclude, know_again, take_up
 from dialogs.common.threads import in_db, own_threads
 from dialogs.compaction.reads.compaction import newest_run
-from dialogs.driver.guarding import Looked
+from dialogs.driver.guarding import DialogRead
 from dialogs.driver.run import Known, begun, drive_for, read
 from dialogs.driver.streaming import Call
 from dialogs.llms.windows import must_be_asked, refusal
@@ -30,7 +30,7 @@ from dialogs.models import Agent, ApiKey, Dialog, Generation
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.1
-# What is asked ahead leaves, and an answer that is there at once, before the processor is busy with storing.
+# Gives the speculative request, and an immediate answer, the processor before the database work begins.
 HEAD_START_SECONDS = 0.003
 # asyncio keeps tasks only weakly.
 _running: set[asyncio.Task[None]] = set()
@@ -38,13 +38,13 @@ _running: set[asyncio.Task[None]] = set()
 
 @dataclass
 class ClientTurn:
-    """`problem` is why there is no outcome, after the task has ended."""
+    """Drives one request of a client. `problem` is why there is no outcome, once the task has ended."""
 
     key: ApiKey
     target: Target
     request: ClientRequest
-    seen: Seen | None = None
-    foreseen: Foreseen | None = None
+    seen: History | None = None
+    foreseen: SpeculativeRequest | None = None
     listener: Listener = field(default_factory=Listener)
     dialog_id: UUID | None = None
     outcome: Outcome | None = None
@@ -68,7 +68,7 @@ class ClientTurn:
             self.listener.end()
 
     async def _end(self) -> None:
-        """Drive it to its outcome, or to its problem."""
+        """Drive the turn until it has an outcome or a problem."""
         try:
             await self._drive()
         except ApiError as error:
@@ -105,7 +105,7 @@ class ClientTurn:
         await drive_for(taken.claim, self.listener, known)
         self.outcome = self.outcome or await in_db(conclude)(taken, prefix=self._prefix)
 
-    def _store(self) -> tuple[Taken, Known]:
+    def _store(self) -> tuple[Intake, Known]:
         """With what the driver does first: one trip for both."""
         try:
             taken, looked, call = self._store_and_begin()
@@ -115,23 +115,23 @@ class ClientTurn:
             raise
         except Exception:
             logger.exception("A client's request is stored without its first call")
-            # What was seen may have been changed in memory.
+            # The rows that were read may have been changed in memory.
             taken = take_up(key=self.key, target=self.target, request=self.request)
-            looked = Looked(taken.dialog, taken.branch)
+            looked = DialogRead(taken.dialog, taken.branch)
         try:
             return taken, read(taken.claim.dialog_id, looked)
         except Exception:  # the driver reads again, and knows what to do about it
             return taken, None
 
     @transaction.atomic
-    def _store_and_begin(self) -> tuple[Taken, Looked, Call | None]:
+    def _store_and_begin(self) -> tuple[Intake, DialogRead, Call | None]:
         """The request; and its first call, where nothing has come between since it was foreseen."""
         taken = take_up(key=self.key, target=self.target, request=self.request, seen=self.seen)
         ahead = self.foreseen.ahead if self.foreseen and taken.is_as_seen else None
-        looked = Looked(taken.dialog, taken.branch, ahead, taken.is_new)
+        looked = DialogRead(taken.dialog, taken.branch, ahead, taken.is_new)
         return taken, looked, begun(taken.claim, looked, self.listener) if ahead else None
 
-    def _conclude(self, taken: Taken, known: Known, last: Generation, has_calls: bool) -> None:
+    def _conclude(self, taken: Intake, known: Known, last: Generation, has_calls: bool) -> None:
         """In the transaction that stores the last answer."""
         only = known if isinstance(known, Call) and known.generation is last else None
         outcome = outcome_with(last, generations=1, has_calls=has_calls) if only else outcome_of(taken.leaf)
@@ -141,7 +141,7 @@ class ClientTurn:
             kept = partial(RECENT.keep, only.sizing.context, last.message, number=last.number, has_calls=has_calls)
             transaction.on_commit(kept)
 
-    async def _take_up(self) -> tuple[Taken, Known]:
+    async def _take_up(self) -> tuple[Intake, Known]:
         """While another request with this history is being compacted, this one waits and gains by it."""
         told = False
         while True:
@@ -160,6 +160,6 @@ class ClientTurn:
                     self.listener.compacted(await in_db(newest_run)(taken.claim.dialog_id))
                 return taken, known
 
-    def _prefix(self, taken: Taken, outcome: Outcome) -> str:
+    def _prefix(self, taken: Intake, outcome: Outcome) -> str:
         """The prefix that the answer makes, as the client will send it back."""
         return following(taken.prefix, answer_said(self.listener.text, outcome.calls))

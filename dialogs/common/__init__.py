@@ -1,3 +1,3 @@
-"""What needs none of the others: errors, texts, threads, secrets, Redis, how workers and browsers are told."""
+"""Helpers that import no other package: errors, texts, threads, secrets, Redis, hints to workers and browsers."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a process keeps at hand by a key: so many bytes at most, and nothing that nobody has asked for lately.
+"""A cache of one process: values by key, at most so many bytes, without those that nobody has asked for lately.
 
-The bytes alone would let it grow for hours, by conversations that have long ended.
+By the bound alone the cache would stay full for hours of conversations that have long ended.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Generic, TypeVar
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
-# What is kept is made anew in milliseconds.
+# A value that was dropped is computed again in milliseconds.
 IDLE_SECONDS = 600.0
 
 
-class Bounded(Generic[Key, Value]):
-    """From any thread. Whoever uses a value keeps it anew; what was not kept anew is let go as others are kept."""
+class BoundedCache(Generic[Key, Value]):
+    """For any thread. A caller that uses a value keeps it again; each `keep` drops those not kept again lately."""
 
     def __init__(self, most: int) -> None:
         self._most, self._size, self._lock = most, 0, Lock()

@@ -24,7 +24,7 @@ Answer = TypeVar("Answer")
 MOMENT_SECONDS = 0.05
 # An open page joins its dialog's group anew every few seconds (`consumers.LOOK_EVERY_SECONDS`).
 JOINED_FOR_SECONDS = 15.0
-# So long an action waits until its event is sent; a browser that gets none looks by itself before long.
+# An action waits at most so long until its event is sent; a browser that gets none polls the dialog's version.
 PATIENCE_SECONDS = 1.0
 # A Redis that has said nothing for so long is left alone for this long: a page sends several events.
 LEFT_ALONE_SECONDS = 5.0
@@ -33,9 +33,9 @@ LISTS = "lists"
 _silent_until = 0.0
 _is_away = False
 # An event of a dialog.
-News: TypeAlias = "tuple[UUID, dict[str, Any]]"
-# What is to be told, by what it says. An event loop sends its own.
-_waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[Any, ...], News]] = WeakKeyDictionary()
+DialogEvent: TypeAlias = "tuple[UUID, dict[str, Any]]"
+# The events that wait to be sent, by their content, so that equal ones are sent once. Each event loop sends its own.
+_waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[Any, ...], DialogEvent]] = WeakKeyDictionary()
 _sending: set[asyncio.Task[None]] = set()
 
 
@@ -44,7 +44,7 @@ def group_name(dialog_id: UUID) -> str:
 
 
 async def is_watched(dialog_id: UUID) -> bool:
-    """Is a page open on it? While Redis is away nobody can tell, so somebody may be watching."""
+    """Is a page of this dialog open? While Redis is away that is unknown, and counts as yes."""
     layer = get_channel_layer()
     try:
         asked = layer.with_listeners([group_name(dialog_id)], since=time.time() - JOINED_FOR_SECONDS)
@@ -56,7 +56,7 @@ async def is_watched(dialog_id: UUID) -> bool:
 
 
 async def _patiently(asked: Coroutine[Any, Any, Answer]) -> Answer:
-    """What Redis answers, if soon. A client of Redis may forget that it was cancelled: that is not waited for."""
+    """The answer of Redis, if it comes in time. A Redis client may ignore a cancellation: it is not waited for."""
     global _silent_until  # one Redis for the process
     if time.monotonic() < _silent_until:
         asked.close()
@@ -70,7 +70,7 @@ async def _patiently(asked: Coroutine[Any, Any, Answer]) -> Answer:
     return task.result()
 
 
-async def _send(*news: News) -> bool:
+async def _send(*news: DialogEvent) -> bool:
     """True where a browser hears it."""
     layer = get_channel_layer()
     if layer is None:
@@ -84,7 +84,7 @@ async def _send(*news: News) -> bool:
     return is_heard
 
 
-def _note(error: Exception | None, news: Sequence[News]) -> None:
+def _note(error: Exception | None, news: Sequence[DialogEvent]) -> None:
     """Say that browsers cannot be told, and that they can again: each answer that streams would say it many times a
     second."""
     global _is_away  # one Redis for the process
@@ -96,7 +96,7 @@ def _note(error: Exception | None, news: Sequence[News]) -> None:
     _is_away = error is not None
 
 
-async def _to_groups(layer: Any, news: Sequence[News]) -> bool:
+async def _to_groups(layer: Any, news: Sequence[DialogEvent]) -> bool:
     """Mostly nobody is in them, which Redis is asked once for all: Channels would ask twice for each."""
     said = [(group_name(dialog_id), event) for dialog_id, event in news]
     changed = [dialog_id for dialog_id, event in news if event["type"] != "dialog.stream"]
@@ -169,7 +169,7 @@ async def all_sent() -> None:
         await asyncio.wait(sending, timeout=MOMENT_SECONDS + 2 * PATIENCE_SECONDS)
 
 
-async def _send_after_a_moment(waiting: dict[tuple[Any, ...], News]) -> None:
+async def _send_after_a_moment(waiting: dict[tuple[Any, ...], DialogEvent]) -> None:
     try:
         await asyncio.sleep(MOMENT_SECONDS)
     finally:

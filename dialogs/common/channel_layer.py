@@ -47,7 +47,7 @@ class ChannelLayer(RedisChannelLayer):
         return {group: [name.decode() for name in channels] for group, channels in found if channels}
 
     async def tell(self, events: Iterable[tuple[Collection[str], dict[str, Any]]]) -> None:
-        """Send each to its channels, all in one step: Channels takes four for each, as it looks first who is there."""
+        """Send each event to its channels, in one request to Redis: Channels makes four for each event."""
         asked = self.connection(0).pipeline(transaction=False)
         for channels, event in events:
             _connections, messages, _capacities = self._map_channel_keys_to_connection(channels, event)
@@ -75,7 +75,7 @@ class ChannelLayer(RedisChannelLayer):
             await end(receiving)
 
     async def _receive(self, channel: str) -> dict[str, Any]:
-        """Redis may go and come back: that must close no tab. Its next look makes good what was lost."""
+        """Redis may fail and come back: no tab's socket closes by that. The tab's next poll brings what was lost."""
         while True:
             try:
                 event: dict[str, Any] = await super().receive(channel)
@@ -86,7 +86,7 @@ class ChannelLayer(RedisChannelLayer):
 
 
 async def end(task: asyncio.Task[Any]) -> None:
-    """Cancel it until it has ended, even if we are cancelled once more meanwhile.
+    """Cancel a task until it has ended, even if this coroutine is cancelled once more meanwhile.
 
     The Redis client writes inside `asyncio.wait_for`, which before Python 3.12 forgets a cancellation that comes as the
     writing is done. Channels cancels once and waits: a consumer that failed just then never ended, and its socket

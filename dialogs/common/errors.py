@@ -1,4 +1,4 @@
-"""What the services refuse, what a failed generation is called, and why the engine did something, in words for people.
+"""Texts for people: refusals of `writes`, headlines of failed generations, the engine's reasons.
 
 Providers have errors of their own (`providers/base.py`); their codes are worded here. The engine's
 codes are put through gettext when shown.

@@ -28,7 +28,7 @@ MAX_COUNTED = 1_000_000_000
 MAX_DEPTH = 50
 MAX_ENTRIES = 50_000
 MAX_FIELDS = 100
-# Of a field's name, as much as a sentence shows.
+# The most characters of a field's name that an error quotes.
 NAME_CHARS = 200
 
 
@@ -48,7 +48,7 @@ class Record:
 
 
 def no_crowd(value: Any) -> Any:
-    """pydantic tells of every unknown field, and a million of them would take all memory."""
+    """Refuse an object of too many fields: pydantic makes an error for each unknown one, which may take all memory."""
     if isinstance(value, dict) and len(value) > MAX_FIELDS:
         raise ValueError(_("has more than %(most)s fields.") % {"most": MAX_FIELDS})
     return value
@@ -171,9 +171,9 @@ Location = tuple[int | str, ...]
 
 
 def problems_of(error: ValidationError) -> list[tuple[Location, str, str]]:
-    """Where it is wrong, what inside of that, and the sentence that says what it must be."""
+    """Each problem as (path, part inside the value, a sentence that says what the value must be)."""
     found = error.errors(include_url=False, include_input=False)
-    # A name that is written wrong says more than the one that it is missed as.
+    # A misspelt field gives two errors, unknown and missing: the unknown name says more.
     return [_problem(one) for one in sorted(found, key=lambda one: one["type"] == "missing")]
 
 

@@ -22,12 +22,12 @@ COMPACT = "dialogs.compact"
 LEARN = "dialogs.learn"
 REPLAY = "dialogs.replay"
 PREPARE = "dialogs.prepare"
-# A request later there is more to be read.
+# Preparing later than this would work on an outdated view: the next request has added messages.
 PREPARE_EXPIRES_SECONDS = 60
 # The sweeper asks again by then: hints of a beat must not pile up while no worker is there.
 LEARN_EXPIRES_SECONDS = 50
-# So long an action in a page waits for an answer of the broker, which the client asks for three times. One that says
-# nothing is then left alone for a while.
+# How long an action of a page waits for the broker, which the client tries three times. After that the broker is
+# not asked again for a while.
 PATIENCE_SECONDS = 0.7
 LEFT_ALONE_SECONDS = 5.0
 _silent_until = 0.0
@@ -52,7 +52,7 @@ def compact_on_commit(run_id: int) -> None:
 
 
 def queue_preparation(dialog_id: UUID) -> bool:
-    """Have the pruning agent asked beforehand. False when the broker cannot be reached: then it is asked in time."""
+    """Queue asking the pruning agent ahead of its run. False when the broker cannot be reached: the run asks then."""
     return _queued(PREPARE, str(dialog_id), queue="turns", expires=PREPARE_EXPIRES_SECONDS)
 
 
@@ -62,7 +62,7 @@ def queue_learning() -> bool:
 
 
 def queue_replay(what_if_id: int) -> bool:
-    """Queue the next slice of a "what if". False when the broker cannot be reached; who waits for it then does it."""
+    """Queue the next slice of a "what if". False when the broker cannot be reached; the waiter then does the slice."""
     return _queued(REPLAY, what_if_id, queue="compaction")
 
 

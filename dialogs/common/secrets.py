@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 PURPOSE = b"dominds provider keys v1"
 
 
-# What the name of a variable that holds a key has in it, and what none has: secrets of ours, of databases, of clouds.
+# Parts of the name of a variable that may hold an LLM key; and of secrets of ours, of databases, of clouds.
 _KEY_WORDS = frozenset({"KEY", "APIKEY", "TOKEN"})
 _OURS = ("DOMINDS_", "DJANGO_")
 _OF_OTHERS = ("SECRET", "PASSWORD", "PRIVATE")
@@ -67,7 +67,7 @@ def decrypt(stored: str) -> str:
 
 
 def _box() -> MultiFernet:
-    """Writes with SECRET_KEY; reads what an earlier one wrote, so that it can be rotated."""
+    """Encrypts with SECRET_KEY; decrypts with its fallbacks too, so that SECRET_KEY can be rotated."""
     return MultiFernet([_fernet(str(secret)) for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)])
 
 

@@ -36,7 +36,7 @@ def waiting_client(url: str) -> WaitingRedis:
 
 
 class Absence:
-    """Whether Redis is away, told in the log when that changes and not with every request."""
+    """Whether Redis is away. The log says so when that changes, not with every request."""
 
     def __init__(self, unlimited: str) -> None:
         self._unlimited, self._is_away = unlimited, False

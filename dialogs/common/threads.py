@@ -38,7 +38,7 @@ THREADS_BESIDE = 8
 Args = ParamSpec("Args")
 Result = TypeVar("Result")
 
-# So long all else waits for what a client must wait for before it hears a word, where there is much of that.
+# Other work waits at most so long behind work that a client's first word depends on.
 PATIENCE_SECONDS = 1.0
 # A connection that answered so lately is not asked whether it still does: if it ended since, that is an error as it is
 # when it ends a moment later.
@@ -66,13 +66,13 @@ class WarmThreads:
     def __init__(self, most: int, *, name: str) -> None:
         self._threads = [ThreadPoolExecutor(1, thread_name_prefix=f"{name}_{number}") for number in range(most)]
         self._resting = list(self._threads)
-        # What none of them has taken yet, by the moment when it is due; of two that are due at once, the older first.
+        # Work that no thread has taken yet, by due time; of two with the same due time, the older first.
         self._waiting: list[tuple[float, int, Future[Any], Work]] = []
         self._numbers = count()
         self._lock = Lock()
 
     def submit(self, work: Work, *, patience: float = 0.0) -> Future[Any]:
-        """What comes within so many seconds of `patience`, and has none itself, is done before it."""
+        """Queue work. Work without patience that comes within the next `patience` seconds is done before this."""
         future: Future[Any] = Future()
         with self._lock:
             heappush(self._waiting, (monotonic() + patience, next(self._numbers), future, work))
@@ -86,7 +86,7 @@ class WarmThreads:
     def _work_off(self, thread: ThreadPoolExecutor) -> None:
         while task := self._next(thread):
             _do(*task)
-            # Not kept until there is more to do.
+            # Drop the reference: the next work may come hours later.
             del task
 
     def _next(self, thread: ThreadPoolExecutor) -> tuple[Future[Any], Work] | None:
@@ -98,7 +98,7 @@ class WarmThreads:
             return None
 
     def end(self, last: Work) -> None:
-        """Each does this last."""
+        """End all threads; each runs this function last."""
         for thread in self._threads:
             thread.submit(last).result()
             thread.shutdown()
@@ -128,7 +128,7 @@ def own_threads(most: int = THREADS) -> Iterator[None]:
 
 
 def home() -> asyncio.AbstractEventLoop | None:
-    """The loop on whose behalf database work is being done; None outside `own_threads()`."""
+    """The event loop whose database work this thread does; None outside `own_threads()`."""
     return _home.get()
 
 
@@ -246,7 +246,7 @@ _is_away = False
 
 
 def persistent(work: Callable[Args, Awaitable[Result]], *, seconds: float = inf) -> Callable[Args, Awaitable[Result]]:
-    """`work`, which asks the database: it is done again for so long while that is away."""
+    """Run `work`, which uses the database; while the database is away or locked, run it again, for so many seconds."""
 
     async def called(*args: Args.args, **kwargs: Args.kwargs) -> Result:
         until, has_failed = monotonic() + seconds, False
@@ -260,7 +260,7 @@ def persistent(work: Callable[Args, Awaitable[Result]], *, seconds: float = inf)
                 _note(error)
                 await asyncio.sleep(AGAIN_SECONDS)
             else:
-                # On a full disk others can still read.
+                # A full disk fails writes only: reads go on.
                 if has_failed:
                     _note(None)
                 return result
@@ -269,7 +269,7 @@ def persistent(work: Callable[Args, Awaitable[Result]], *, seconds: float = inf)
 
 
 def _note(error: Exception | None) -> None:
-    """Say once that the database is away, and that it is back: all answers that are under way find it so."""
+    """Log once that the database is away, and once that it is back, however many answers find it so."""
     global _is_away  # one database for the process
     if error and not _is_away:
         first, *_rest = str(error).splitlines() or [""]

@@ -1,5 +1,5 @@
-"""What is known of a run, as its columns: of its outcome, and before it ends how much there is, whose priority it
-holds, what a strategy is about to do.
+"""The columns of a run: from its outcome when it has ended; before that its sizes, the highest priority in it, and the
+strategy's expectation.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from health.models import CompactionRun, LlmPrice
 
 # A view that is hardly smaller than the one that holds costs a prompt cache and brings nothing.
 LEAST_GAIN = 0.1
-# A person who wishes it gets less too: the guard would be at it again soon, a person is not.
+# A person's own compaction may free less: it does not run again by itself, as the guard's would.
 LEAST_WISHED = LEAST_GAIN / 2
-Made = CompactionRun.Status
+RunStatus = CompactionRun.Status
 # The run came to no less than the limit that it was given.
 OVER_LIMIT = frozenset({Why.CANNOT_FREE_MORE, Why.P1_ALONE, Why.STILL_OVER, Why.NOT_UNDER})
 
@@ -55,7 +55,7 @@ def facts_of(outcome: CompactionOutcome, begun: Material, run: CompactionRun) ->
     if outcome.status is not Status.APPLIED:
         common["estimated_after"] = begun.tokens_before
         if _is_needless(outcome, run):
-            return Made.SKIPPED, {**common, "code": "", **columns_of(_nothing_to_compact(begun, run))}
+            return RunStatus.SKIPPED, {**common, "code": "", **columns_of(_nothing_to_compact(begun, run))}
         return str(outcome.status), common
     gain = 1 - outcome.estimated_tokens_after / max(1, begun.tokens_before)
     is_reset = run.trigger == CompactionRun.Trigger.RESET
@@ -63,10 +63,10 @@ def facts_of(outcome: CompactionOutcome, begun: Material, run: CompactionRun) ->
     least = LEAST_WISHED if is_wish else LEAST_GAIN
     if gain < least and outcome.state.limit >= begun.tokens_before and not is_reset:
         why = _nothing_to_compact(begun, run) if is_wish else Reason(Why.TOO_LITTLE_GAIN, {"share": max(0.0, gain)})
-        # What is not applied earned nothing.
+        # A run that is not applied has no reward.
         skipped = {"estimated_after": begun.tokens_before, "reward": None, **columns_of(why)}
-        return Made.SKIPPED, {**common, **skipped}
-    return Made.APPLIED, {**common, **_applied(outcome, begun, run)}
+        return RunStatus.SKIPPED, {**common, **skipped}
+    return RunStatus.APPLIED, {**common, **_applied(outcome, begun, run)}
 
 
 def _oversized(outcome: CompactionOutcome, begun: Material) -> list[Reason]:
@@ -87,7 +87,7 @@ def _reset_to(outcome: CompactionOutcome, begun: Material, run: CompactionRun) -
 
 
 def _is_needless(outcome: CompactionOutcome, run: CompactionRun) -> bool:
-    """A person wished it, and nothing could be freed. Where no limit is known, none can have been missed."""
+    """Did a person start it, and could nothing be freed? Where no limit is known, none can have been missed."""
     if run.trigger != CompactionRun.Trigger.MANUAL:
         return False
     missed = outcome.status is Status.FAILED and outcome.why is not None and outcome.why.why in OVER_LIMIT
@@ -192,7 +192,7 @@ def _running(name: str, before: int, after: int) -> dict[str, Any]:
 
 
 # --- How long the pruning agent is likely to take, and what it costs ---
-# Fewer answers say little; older ones may be of another machine.
+# Rates need so many answers; older ones may come from another machine.
 LEAST_ANSWERS, RECENT = 3, 20
 # So many prompt tokens that were not cached must have been read, or the first word tells nothing of reading.
 LEAST_READ = 50

@@ -108,7 +108,7 @@ def _about(estimated_tokens: int | None) -> str:
 
 
 def _line(fields: Mapping[str, Any]) -> str:
-    """`name=value`, what is empty left out."""
+    """`name=value` pairs; empty values are left out."""
     return " ".join(f"{name}={value}" for name, value in fields.items() if value != "")
 
 
@@ -165,7 +165,7 @@ def _before(run: CompactionRun, begun: Material) -> dict[str, Any]:
 
 
 def _fields(run: BreakingOutcome | None) -> dict[str, Any]:
-    """The seven numbers, by the names of the configuration."""
+    """The seven numbers of a state, by their names in the configuration."""
     if run is None:
         return {}
     return {

@@ -42,7 +42,7 @@ LOOK_EVERY_SECONDS = 1.0
 
 
 class GivenUp(Exception):
-    """To prepare is not worth going on: the conversation took another way, or the server has no slot."""
+    """Preparing is given up: the conversation's view has changed, or the server has no free slot."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def prepare(dialog_id: UUID) -> bool:
         logger.info("Dialog %s: the pruning agent is not asked beforehand: %s", dialog_id, why)
         PreparedPruning.objects.filter(dialog=dialog_id).delete()
         return False
-    except Exception as error:  # kept as asked in vain, or every answer would ask again
+    except Exception as error:  # stored as failed, or every answer would ask again
         logger.warning("Dialog %s: the pruning agent was asked beforehand in vain: %s", dialog_id, error)
         answers = []
     _keep(wanted, answers)
@@ -140,7 +140,7 @@ def stamp_of(run: CompactionRun, guard: Guard) -> str:
 
 @transaction.atomic
 def _claimed(wanted: Wanted) -> bool:
-    """Take it up, unless somebody does, or it was decided, or asked in vain, for these very messages and settings."""
+    """Claim the preparation; None if it is claimed, decided or failed for these very messages and settings."""
     row = PreparedPruning.objects.select_for_update().filter(dialog=wanted.dialog).first()
     if row is not None and (row.is_under_way or _is_settled(row, wanted)):
         return False

@@ -113,7 +113,7 @@ def answer_for(run: CompactionRun, llm: LLM) -> Callable[[Prune], str | None]:
 
     def answer(need: Prune) -> str | None:
         nonlocal failed
-        if failed:  # its time is not waited for twice
+        if failed:  # after a timeout the model is not asked again in this run
             return None
         try:
             return async_to_sync(model.decide)(need)
@@ -169,7 +169,7 @@ def pruning_llm(dialog: Dialog) -> LLM:
 
 
 def pruner_of(run: CompactionRun) -> LLM | None:
-    """Who is asked in this run; nobody, which is logged, where that cannot be told."""
+    """The PruningModel of this run; None, which is logged, where it cannot be determined."""
     try:
         return pruning_llm(run.dialog)
     except Exception as error:

@@ -19,10 +19,10 @@ from django.views.decorators.cache import never_cache
 from dialogs.common.errors import DialogError
 from dialogs.compaction.reads import archive as selector
 from dialogs.compaction.reads.budget import budget as budget_of
-from dialogs.compaction.reads.compaction_rows import strategy_label, written_in
+from dialogs.compaction.reads.compaction_rows import strategy_label, view_texts
 from dialogs.compaction.reads.still_known import LEAST_LIMIT, MOST_LIMIT, still_known
 from dialogs.compaction.writes import bring_back as service
-from dialogs.context.reads.sent import Seen, seen_after_run, seen_by_generation
+from dialogs.context.reads.sent import ModelContext, seen_after_run, seen_by_generation
 from dialogs.context.writes import forget
 from dialogs.models import Dialog
 from dialogs.transcript.views import (
@@ -112,7 +112,7 @@ def run(request: HttpRequest, dialog: Dialog, run_id: int) -> HttpResponse:
     return _show(request, dialog, seen_after_run(dialog, run_id))
 
 
-def _show(request: HttpRequest, dialog: Dialog, seen: Seen | None) -> HttpResponse:
+def _show(request: HttpRequest, dialog: Dialog, seen: ModelContext | None) -> HttpResponse:
     if seen is None:
         raise Http404(_("There is nothing to show."))
     context = {"dialog": dialog, "seen": seen, "is_modal": bool(request.htmx)}  # type: ignore[attr-defined]
@@ -127,7 +127,7 @@ def summary(request: HttpRequest, dialog: Dialog, run_id: int) -> HttpResponse:
     changed = [step for step in found.steps if step["changed"] and step["phase"] not in ENDS]
     steps = [{**step, "label": strategy_label(step["phase"])} for step in changed]
     is_modal = bool(request.htmx)  # type: ignore[attr-defined]
-    context = {"dialog": dialog, "run": found, "written": written_in(found), "steps": steps}
+    context = {"dialog": dialog, "run": found, "written": view_texts(found), "steps": steps}
     template = "dialogs/_compaction_summary.html" if is_modal else "dialogs/compaction_summary.html"
     return render(request, template, context)
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from django.db.models import BigIntegerField, QuerySet
 
-from dialogs.agents.reads import Shown, reminders_of, share_passed, within_share
+from dialogs.agents.reads import ReminderInRequest, reminders_of, share_passed, within_share
 from dialogs.llms.guard import Guard, guard_of
 from dialogs.models import Blob, Dialog, Generation, Message, ToolCall
 from dialogs.models.message import Role
@@ -30,7 +30,7 @@ from dialogs.turns.prompts import prompt
 from dominds.prepared import prepared
 from health.compaction.snapshot import from_json
 
-# A longer note on changes is not told beside what it replaces: the beginning is written anew.
+# A note on changes may have so many characters; instead of a longer one the beginning is written anew.
 NOTE_CHARS = 4_000
 ADDED = re.compile(r"Reminder (\d+) is added")
 
@@ -41,7 +41,7 @@ class Standing:
     taken_back: tuple[str, ...] = ()
     goal: str = ""
     taskdoc: str = ""
-    reminders: tuple[Shown, ...] = ()
+    reminders: tuple[ReminderInRequest, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class Beginning:
 
     @property
     def kept(self) -> str:
-        """The beginning as a generation's row keeps it."""
+        """The beginning as JSON for a generation's row."""
         told = {"key": self.key, "since": self.since, "first": asdict(self.first)}
         return json.dumps(told, ensure_ascii=False, sort_keys=True)
 
@@ -118,7 +118,7 @@ def _key(dialog: Dialog, now: Standing, view: int | None) -> dict[str, Any]:
 
 
 def _before(branch: Sequence[Message]) -> Beginning | None:
-    """The beginning that the newest request of this branch had."""
+    """The beginning of the newest request of this branch."""
     leaf, kept = _newest_of.first(branch[-1].course_id) or (None, None)
     if not kept or leaf not in {message.pk for message in branch}:
         return None
@@ -133,7 +133,7 @@ def _newest_of(course_id: Any) -> QuerySet[Generation, Any]:
 
 
 def _read(kept: str) -> Beginning | None:
-    """None for what is no record of ours: files bring texts of anybody."""
+    """Read a stored beginning. None where the JSON is not ours: imported files may hold anything."""
     try:
         row = json.loads(kept)
         first = row["first"]
@@ -145,8 +145,8 @@ def _read(kept: str) -> Beginning | None:
         return None
 
 
-def _reminder(number: int, content: str, left: str | None = None) -> Shown:
-    return Shown(int(number), str(content), None if left is None else str(left))
+def _reminder(number: int, content: str, left: str | None = None) -> ReminderInRequest:
+    return ReminderInRequest(int(number), str(content), None if left is None else str(left))
 
 
 def _after(first: Standing, calls: Iterable[ToolCall], results: Mapping[int, str]) -> Standing:
@@ -165,7 +165,7 @@ def _after(first: Standing, calls: Iterable[ToolCall], results: Mapping[int, str
             reminders[told["number"]] = _clean(told["content"])
         elif call.name == "add_reminder" and (added := ADDED.search(_result(call, results))):
             reminders[int(added[1])] = _clean(told["content"])
-    return replace(first, taskdoc=taskdoc, reminders=tuple(Shown(*one) for one in reminders.items()))
+    return replace(first, taskdoc=taskdoc, reminders=tuple(ReminderInRequest(*one) for one in reminders.items()))
 
 
 def _contents(standing: Standing) -> dict[int, str]:

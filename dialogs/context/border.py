@@ -1,4 +1,4 @@
-"""The border post between what is stored and what is sent. The only file that knows both.
+"""Turns stored messages into the messages of a request. The only file that knows both forms.
 
 Sent is the current course: one system message (instructions, Taskdoc, reminders), then its branch as it was said, or
 the view that compaction made of it. Of the messages that the driver inserted only the newest goes along, none twice.
@@ -25,7 +25,7 @@ from dialogs.providers.laws import begun_by_a_user, merged, paired, shaped, with
 from dialogs.transcript import model_view
 from dialogs.transcript.attachments import blobs_of, with_blobs
 from dialogs.transcript.model_view import CONTINUATION, Entry, Ids, Piece, marked_since, marks_of
-from dialogs.transcript.reads.path import course_branch, said_since, those, with_seams
+from dialogs.transcript.reads.path import course_branch, messages_with_ids, said_since, with_continuations
 from dialogs.transcript.reads.tool_calls import ASK_HUMAN, calls_by_message, offers_own_tools
 from dialogs.turns.prompts import prompt
 from dialogs.turns.reads.remediation import newest_prompt_in, newest_prompt_on
@@ -65,7 +65,7 @@ class Context:
     client: ClientConversation | None = None
     # Texts by their hash, of which messages hold only that: images.
     blobs: Mapping[str, str] = field(default_factory=dict)
-    # How far the task is, where it is told.
+    # The task's progress, where it is part of the request.
     task: str = ""
     is_whole: bool = True
 
@@ -129,7 +129,7 @@ class Context:
         return {message.id: message for message in self.branch}  # `pk` takes two steps more, hundreds of times
 
     def goes_on(self, piece: Piece, before: Piece) -> bool:
-        """Are they two pieces of one answer, which was cut between them?"""
+        """Are these two messages pieces of one answer, which was cut between them?"""
         if piece.message is None or before.message is None:
             return False
         asked = self._by_id.get(piece.message.parent_id or 0)
@@ -154,7 +154,7 @@ class Context:
         return tuple(piece.message for piece in self.pieces if piece.message is not None)
 
     def seeing(self, view: Sequence[Entry]) -> Context:
-        """This context with another view."""
+        """The same context with another view."""
         return replace(self, view=tuple(view), run_id=None).rewritten()
 
     def rewritten(self) -> Context:
@@ -203,7 +203,7 @@ def read_seen(dialog: Dialog, guard: Guard | None) -> Context | None:
     if run is None or leaf is None or since is None:
         return None
     shown = [entry["message"] for entry in run.view if entry.get("message")]
-    branch = with_seams((*those(shown, leaf), *since), leaf)
+    branch = with_continuations((*messages_with_ids(shown, leaf), *since), leaf)
     newest = None if dialog.is_client_driven else newest_prompt_in.first(leaf.course_id)
     marked = marked_since(run)
     if not {message.pk for message in branch}.issuperset([*marked, *([newest.message_id] if newest else [])]):
@@ -305,7 +305,7 @@ def system_text(context: Context) -> str:
 
 
 def _as_note(text: str) -> str:
-    """Agents write it, perhaps from a page: no line of it passes for a heading of the system message."""
+    """Escape an agent's text, perhaps from a web page: no line of it may read as a heading of the system message."""
     return _HEADING.sub(r"\1\\", text)
 
 
@@ -324,7 +324,7 @@ def _wire(piece: Piece, context: Context) -> ChatMessage:
 
 
 def said_below(message: Message, context: Context) -> tuple[str, ...]:
-    """What Dominds says below a typed message."""
+    """The texts that Dominds adds below a typed message."""
     notice = context.notice if message.id == context.notice_on else ""
     urge = context.urge if context.urge and message.id == context.branch[-1].id else ""
     return tuple(filter(None, (notice, urge)))

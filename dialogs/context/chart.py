@@ -1,4 +1,4 @@
-"""Where everything stands in the chart of prompt tokens a generation. Pure: points in, coordinates out.
+"""Coordinates of the chart of prompt tokens per generation. Pure: readings in, coordinates out.
 
 SVG user units, y downwards. A generation without usage is a gap in the line and a mark on the axis.
 """
@@ -12,7 +12,7 @@ from health.selectors import Point
 
 WIDTH, HEIGHT = 320.0, 140.0
 LEFT, RIGHT, TOP, BOTTOM = 40.0, 8.0, 10.0, 20.0
-Place = tuple[float, float]
+ChartPoint = tuple[float, float]
 # A little room above the highest line.
 HEADROOM = 1.08
 
@@ -82,7 +82,7 @@ def short(tokens: int) -> str:
 
 
 def _top(history: Iterable[Point]) -> float:
-    """The highest value that must be seen: tokens, and ceilings that are not far above them."""
+    """The top of the axis: the highest tokens, or a ceiling that is not far above them."""
     points = [point for point in history if point.prompt_tokens is not None]
     tokens = max((point.prompt_tokens or 0 for point in points), default=0)
     ceilings = (point.critical_max_tokens or 0 for point in points)
@@ -103,10 +103,10 @@ def _dot(at: int, point: Point, history: Sequence[Point], top: float) -> Dot:
     return Dot(_x(at, history), y, point.level, point.number, point.prompt_tokens)
 
 
-def _ceiling(history: Sequence[Point], ceilings: Sequence[int | None], top: float) -> list[Place | None]:
+def _ceiling(history: Sequence[Point], ceilings: Sequence[int | None], top: float) -> list[ChartPoint | None]:
     """A ceiling holds until another is read, so it crosses gaps and spans the chart; None where it is above."""
     known = [ceiling for ceiling in ceilings if ceiling is not None]
-    held, places = known[0] if known else None, list[Place | None]()
+    held, places = known[0] if known else None, list[ChartPoint | None]()
     for at, ceiling in enumerate(ceilings):
         held = ceiling or held
         places.append(None if held is None or held > top else (_x(at, history), _y(held, top)))
@@ -115,7 +115,7 @@ def _ceiling(history: Sequence[Point], ceilings: Sequence[int | None], top: floa
     return places
 
 
-def _lines(points: Iterable[Place | None]) -> tuple[str, ...]:
+def _lines(points: Iterable[ChartPoint | None]) -> tuple[str, ...]:
     """SVG point lists of the stretches between the gaps."""
     stretches: list[list[str]] = [[]]
     for point in points:

@@ -34,9 +34,9 @@ from health.tokens.messages import as_sent, overhead_tokens, tools_tokens
 
 
 @dataclass(frozen=True, kw_only=True)
-class Foretold:
-    """What a request is to be reckoned with, the margin in it, and the same before anything learned corrected it, as
-    `counter` counted it."""
+class RequestEstimate:
+    """The estimate of one request: `tokens` with the `margin` in it, and `raw`, uncorrected by any report, as `counter`
+    counted it."""
 
     tokens: int
     raw: RawEstimate
@@ -75,7 +75,7 @@ class Estimate:
 # By its bytes a request is never underestimated: no token stands for less than a byte, and no template writes more
 # than this around a message, or more than twice its schema for a tool.
 FRAME_TOKENS = 24
-# Where a context keeps what was measured of it.
+# The attribute of a Context that caches its sizes.
 SAID_BYTES = "said_bytes"
 # By so much an estimate may be too low when the answer gets what is left of the window: a share of it, but no less than
 # a template may add to a short request.
@@ -114,8 +114,8 @@ class Sizing:
         return self.known or estimate(self.context, self.tools, self.counter)
 
     @cached_property
-    def foretold(self) -> Foretold:
-        return foretold(self.estimate, self.context.dialog.llm, self.tools, self.counter)
+    def foretold(self) -> RequestEstimate:
+        return estimate_of(self.estimate, self.context.dialog.llm, self.tools, self.counter)
 
     @property
     def is_counted(self) -> bool:
@@ -140,7 +140,7 @@ class Sizing:
         return self
 
     def is_within(self, tokens: int) -> bool:
-        """Is it surely no more than that? Without an estimate."""
+        """Is the request surely at most so many tokens? Decided by bytes, without counting."""
         return self.at_most is not None and self.at_most <= tokens
 
 
@@ -186,7 +186,7 @@ def overhead(llm: LLM, tools: Sequence[Mapping[str, Any]], counter: Counter) -> 
 
 def estimate(context: Context, tools: Sequence[Mapping[str, Any]], counter: Counter) -> Estimate:
     """The request that `context` makes now."""
-    said = [Said(sent_text(one, context), _part_of(one), media_of(one, context)) for one in context.pieces]
+    said = [CountedText(sent_text(one, context), _part_of(one), media_of(one, context)) for one in context.pieces]
     media = sum((one.media for one in said if one.media is not NO_MEDIA), NO_MEDIA)
     likely = likely_of(counter)
     found = Estimate(**_parts(said, context, tools, likely), media=media, counter=counter.name, grade=counter.grade)
@@ -195,8 +195,8 @@ def estimate(context: Context, tools: Sequence[Mapping[str, Any]], counter: Coun
     return replace(found, margin=max(0, sum(_parts(said, context, tools, counter).values()) - found.tokens))
 
 
-class Said(NamedTuple):
-    """What is counted of one message, and what it is spent on. There may be hundreds, counted twice."""
+class CountedText(NamedTuple):
+    """A text to be counted, and the part of the budget that it belongs to. A tuple, as there are hundreds."""
 
     text: str
     part: str
@@ -204,7 +204,7 @@ class Said(NamedTuple):
 
 
 def _parts(
-    said: Sequence[Said], context: Context, tools: Sequence[Mapping[str, Any]], counter: Counter
+    said: Sequence[CountedText], context: Context, tools: Sequence[Mapping[str, Any]], counter: Counter
 ) -> dict[str, int]:
     sizes, frame = counter.count([one.text for one in said]), counter.per_message
     spent = {"summaries": 0, "messages": 0, "tool_results": 0}
@@ -228,17 +228,17 @@ def _parts(
     }
 
 
-def foretold(guessed: Estimate, llm: LLM, tools: Sequence[Mapping[str, Any]], counter: Counter) -> Foretold:
+def estimate_of(guessed: Estimate, llm: LLM, tools: Sequence[Mapping[str, Any]], counter: Counter) -> RequestEstimate:
     """The estimate that the provider's report of this request is to be held against."""
     known, schemas, media = correction_of(counter), tools_tokens(llm.model_id, tools), guessed.media
     besides = guessed.margin + round(known.tools_ratio * schemas) + known.of_images(media.tokens, media.pictures)
     text = round((guessed.tokens - besides) / known.ratio)
     raw = RawEstimate(text=text, tools=schemas, images=media.tokens, pictures=media.pictures)
-    return Foretold(tokens=guessed.tokens, raw=raw, margin=guessed.margin, counter=plain_of(counter).name)
+    return RequestEstimate(tokens=guessed.tokens, raw=raw, margin=guessed.margin, counter=plain_of(counter).name)
 
 
 def media_of(piece: Piece, context: Context) -> Media:
-    """The images of one message, and what they cost by the model's family."""
+    """The images of one message, and their tokens by the model's family."""
     parts = piece.parts
     return media_in(with_blobs(parts, context.blobs), context.dialog.llm.model_id) if parts else NO_MEDIA
 
@@ -263,7 +263,7 @@ def sent_text(piece: Piece, context: Context) -> str:
 
 
 def said_bytes(context: Context) -> int:
-    """Of all text that its pieces send. Worked out once."""
+    """The bytes of all texts of the context. Computed once."""
     known = context.__dict__
     if SAID_BYTES not in known:
         known[SAID_BYTES] = sum(len(sent_text(piece, context).encode()) for piece in context.pieces)
@@ -321,7 +321,7 @@ def going_on(before: Context, now: Context) -> Context:
 
 
 def with_known(context: Context, **worked_out: Any) -> Context:
-    """The context, of which these properties need not be worked out again."""
+    """The context with these cached properties filled in."""
     context.__dict__.update(worked_out)
     return context
 

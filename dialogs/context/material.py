@@ -92,7 +92,7 @@ def material(run: CompactionRun, config: ContextConfig) -> Material:
 
 
 def beside(context: Context, counter: Counter) -> int:
-    """What is sent beside the stored messages: how far the task is, and what a client says in front."""
+    """The tokens beside the stored messages: the task's progress, and what a client puts in front."""
     own = (message.content for message in context.branch if message.pk == OWN)
     return sum(counter.count([text for text in (context.task, *own) if text]))
 

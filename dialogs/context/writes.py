@@ -14,7 +14,7 @@ from django.db.models import BigIntegerField, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dialogs.context.estimate import Foretold
+from dialogs.context.estimate import RequestEstimate
 from dialogs.llms.guard import bounds_of, is_window_as_loaded, kind_of
 from dialogs.llms.reads import configured
 from dialogs.llms.writes.providers import small_window_ceiling
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 UNCALIBRATED_ERROR, LEAST_ERROR = 0.25, 0.03
 # A report is written down where it is larger than the largest one by so much, or where the window is not known.
 WORTH_KEEPING = 1.05
-# How many reports of a conversation are compared with a new one.
+# A new report is compared with so many earlier ones of the conversation.
 REPORTS_LOOKED_AT = 50
 
 
@@ -157,7 +157,7 @@ def suspect_cut(generation: Generation, report: Report, *, window: int | None) -
     row.known = after_suspicion(before, report, window=window, now=timezone.now())
     row.save()
     if row.reports_part:
-        # Nor can estimates be corrected by what such a server reports.
+        # Reports of a server that cuts prompts do not correct estimates either.
         LlmCalibration.objects.filter(llm=llm).delete()
     is_cut = row.cut_at is not None and row.cut_at != before.cut_at
     generation.manifest["suspect"] = True
@@ -209,7 +209,7 @@ def _locked(llm: LLM) -> LlmBounds:
 
 # --- What a report teaches about estimates: one more sample for its LLM ---
 @transaction.atomic
-def learn_from_usage(*, llm: LLM, foretold: Foretold, reported: int) -> None:
+def learn_from_usage(*, llm: LLM, foretold: RequestEstimate, reported: int) -> None:
     """`reported` is the prompt tokens of the provider's usage for the request that was foretold.
 
     The margin is no part of what was thought likely, so it is no error of it.

@@ -15,8 +15,8 @@ from itertools import chain
 from dialogs.context.border import Context, chat_request, instructions_of
 from dialogs.context.estimate import Sizing, beside_an_answer
 from dialogs.context.reads.sent import stable_prefix
-from dialogs.driver.guarding import Looked
-from dialogs.driver.seam import Seam
+from dialogs.driver.guarding import DialogRead
+from dialogs.driver.seam import RepetitionFilter
 from dialogs.driver.streaming import Call
 from dialogs.driver.watch import Watch
 from dialogs.llms.guard import Guard
@@ -35,11 +35,11 @@ from dialogs.turns.writes.generations import Sent
 from dialogs.turns.writes.lease import Claim
 
 logger = logging.getLogger(__name__)
-# So often a dialog may change while a call that was read before is recorded.
+# How often a dialog may change between reading a request and recording its call.
 MOST_CHANGES = 3
 
 
-def begin(claim: Claim, looked: Looked, *, attempt: int) -> Call:
+def begin(claim: Claim, looked: DialogRead, *, attempt: int) -> Call:
     """Read what is sent, unless that was done a moment ago; record that it is sent. Where the dialog has changed since
     it was read, as a person typed, it is read anew."""
 
@@ -51,7 +51,7 @@ def begin(claim: Claim, looked: Looked, *, attempt: int) -> Call:
             call = _begun(looked, recorded, attempt=attempt)
             break
         except generations.Outdated:
-            looked = Looked(dialog_to_drive(claim.dialog_id))
+            looked = DialogRead(dialog_to_drive(claim.dialog_id))
     else:
         raise generations.Outdated
     if call.sizing.is_counted and (share := stable_prefix(call.generation.course_id)) is not None:
@@ -59,7 +59,7 @@ def begin(claim: Claim, looked: Looked, *, attempt: int) -> Call:
     return call
 
 
-def begin_taken(claim: Claim, looked: Looked) -> Call:
+def begin_taken(claim: Claim, looked: DialogRead) -> Call:
     """The first try of what was taken up a moment ago, recorded in the same transaction."""
 
     def recorded(sent: Sent) -> Generation:
@@ -69,7 +69,7 @@ def begin_taken(claim: Claim, looked: Looked) -> Call:
     return _begun(looked, recorded, attempt=1)
 
 
-def _begun(looked: Looked, recorded: Callable[[Sent], Generation], *, attempt: int) -> Call:
+def _begun(looked: DialogRead, recorded: Callable[[Sent], Generation], *, attempt: int) -> Call:
     dialog, guard, sizing = looked.dialog, looked.guard, looked.sizing.to_send()
     context = _urged(continuing(sizing.context), attempt=attempt)
     if context is not sizing.context:
@@ -77,14 +77,14 @@ def _begun(looked: Looked, recorded: Callable[[Sent], Generation], *, attempt: i
     request = _made_ahead(looked, context) or chat_request(context, tools=sizing.tools)
     request = fitted(request_to_go_on(context, request), sizing, guard)
     generation = recorded(_sent(sizing, request))
-    # To decrypt a key takes longer than to read it.
+    # Decrypting the key takes longer than reading its row.
     service = looked.ahead.settings if looked.ahead else settings_for(dialog.llm.provider)
     watch = _watch(sizing, guard)
     return Call(generation, request, service, sizing, watch, dialog.is_client_driven, _seam(context, request))
 
 
-def _made_ahead(looked: Looked, context: Context) -> ChatRequest | None:
-    """Where nothing was added to it since."""
+def _made_ahead(looked: DialogRead, context: Context) -> ChatRequest | None:
+    """The request that was prepared ahead, if nothing was added to its dialog since."""
     return looked.ahead.request if looked.ahead and context is looked.sizing.context else None
 
 
@@ -95,13 +95,13 @@ def _urged(context: Context, *, attempt: int) -> Context:
     return replace(context, urge=prompt("empty", language=context.dialog.work_language))
 
 
-def _seam(context: Context, request: ChatRequest) -> Seam | None:
-    """Where the answer goes on with one that was cut."""
+def _seam(context: Context, request: ChatRequest) -> RepetitionFilter | None:
+    """The filter of repetitions for an answer that continues a cut one."""
     pieces = cut_answer(context.branch)
     if not pieces:
         return None
     sent = request.messages[-1].content if request.continues else None
-    return Seam("".join(piece.content for piece in pieces), sent=sent)
+    return RepetitionFilter("".join(piece.content for piece in pieces), sent=sent)
 
 
 def fitted(request: ChatRequest, sizing: Sizing, guard: Guard | None) -> ChatRequest:
@@ -122,7 +122,7 @@ def _prompt_at_most(sizing: Sizing) -> int:
 
 
 def _watch(sizing: Sizing, guard: Guard | None) -> Watch | None:
-    """Who watches the answer grow, where the window is known and compaction is not switched off."""
+    """The Watch of the answer's size; None where the window is unknown or compaction is off."""
     if guard is None or guard.off or guard.window is None or sizing.context.dialog.current_leaf is None:
         return None
     return Watch(sizing, guard, guard.window)
@@ -154,7 +154,7 @@ def _sent(sizing: Sizing, request: ChatRequest) -> Sent:
     )
 
 
-# How much of an answer's end is sent, whatever compaction made of it.
+# How many characters of the cut answer's end are sent, however it was compacted.
 TAIL_CHARS = 800
 LEFT_OUT = "[…] "
 

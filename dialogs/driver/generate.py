@@ -20,10 +20,10 @@ from dialogs.context.reads.task_snapshot import context_stats, is_due
 from dialogs.context.writes import learn_from_usage
 from dialogs.driver.calls import begin
 from dialogs.driver.decide import retry_delay
-from dialogs.driver.guarding import Looked, look_at
+from dialogs.driver.guarding import DialogRead, look_at
 from dialogs.driver.prefill import find_out, record_refused
 from dialogs.driver.streaming import Call, Ending, LiveAnswer, stream
-from dialogs.driver.subscriber import NOBODY, Subscriber
+from dialogs.driver.subscriber import SILENT, Subscriber
 from dialogs.driver.writes import cutting, turns
 from dialogs.driver.writes.turns import stand_in_line
 from dialogs.llms.counter import calibration_of
@@ -54,22 +54,22 @@ from health.tokens.calibration import Calibration
 from health.tokens.windows import Refused, Report, exceeds, falls_short, teaches
 
 logger = logging.getLogger(__name__)
-# An answer that came whole is held for so long while the database is away. After that it is asked for anew.
+# A complete answer is held in memory for so long while the database is away; after that it is requested again.
 HELD_SECONDS = 600.0
-# The prompt fits, but not together with the answer that was asked for.
+# The error code where the prompt fits, but not together with the maximum of the answer.
 ANSWER_TOO_LONG = "answer_too_long"
 
 
 async def generate(
-    claim: Claim, *, attempt: int, policy: Policy, subscriber: Subscriber = NOBODY, known: Looked | None = None
+    claim: Claim, *, attempt: int, policy: Policy, subscriber: Subscriber = SILENT, known: DialogRead | None = None
 ) -> bool:
     """As soon as the provider has a slot for it. `known` is what was read of the dialog a moment ago.
 
     False where it is known that no further answer is due.
     """
     looked = known or await in_db(_look)(claim.dialog_id)
-    # Who left the line is looked after by the next decision.
-    with suppress(LeftTheLine):
+    # The next decision handles a request that left the queue.
+    with suppress(LeftQueue):
         async with provider_slot(looked.dialog.llm.provider, claim, subscriber) as waited:
             if waited:
                 looked = await in_db(_look)(claim.dialog_id)
@@ -77,11 +77,11 @@ async def generate(
     return True
 
 
-def _look(dialog_id: UUID) -> Looked:
+def _look(dialog_id: UUID) -> DialogRead:
     return look_at(dialog_to_drive(dialog_id))
 
 
-async def ask(claim: Claim, looked: Looked, *, attempt: int, policy: Policy, subscriber: Subscriber) -> bool:
+async def ask(claim: Claim, looked: DialogRead, *, attempt: int, policy: Policy, subscriber: Subscriber) -> bool:
     if looked.to_ask:
         await refresh(list(looked.to_ask))
         looked = await in_db(_look)(claim.dialog_id)
@@ -119,14 +119,14 @@ async def answer(
 
 
 async def prepare_to_go_on(call: Call, live: LiveAnswer, ending: Ending) -> None:
-    """Where the answer was cut: know how to ask for the rest of it."""
+    """After a cut answer: find out whether the model continues an assistant message (prefill)."""
     if ending is Ending.CUT and live.text.strip():
         await find_out(call.sizing.context.dialog.llm, call.settings)
 
 
 def keep(
     claim: Claim, call: Call, live: LiveAnswer, ending: Ending, subscriber: Subscriber
-) -> tuple[Doubted | None, bool]:
+) -> tuple[SuspectReport | None, bool]:
     """Record the answer and learn from its report. Says what of that is doubted, and if a further answer may be due."""
     if _is_kept(call.generation):
         return None, True
@@ -197,7 +197,7 @@ async def ask_unwatched(claim: Claim, call: Call) -> None:
         await in_db(turns.ask_once_more)(claim, generation=call.generation)
 
 
-async def is_cut(call: Call, doubted: Doubted) -> bool:
+async def is_cut(call: Call, doubted: SuspectReport) -> bool:
     """Is the server known by now to have read only a part of this request?"""
     # The server may have been started again with a smaller window.
     window = await window_now(call.generation.llm) if call.generation.llm else None
@@ -208,7 +208,7 @@ async def is_cut(call: Call, doubted: Doubted) -> bool:
     return suspected
 
 
-class Doubted(NamedTuple):
+class SuspectReport(NamedTuple):
     """A report that may be of a request that the server cut; if it is not suspect, only a smaller window says so."""
 
     report: Report
@@ -216,7 +216,7 @@ class Doubted(NamedTuple):
     is_suspect: bool
 
 
-def _learn(call: Call, usage: Usage | UsageUnavailable) -> Doubted | None:
+def _learn(call: Call, usage: Usage | UsageUnavailable) -> SuspectReport | None:
     """Let estimates and what is known of the window learn from what was reported of this request; but from what the
     server's window must be read again for."""
     llm, generation = call.generation.llm, call.generation
@@ -233,9 +233,9 @@ def _learn(call: Call, usage: Usage | UsageUnavailable) -> Doubted | None:
     report = writes.report_of(generation, reported=reported, estimated=told.tokens)
     before = writes.largest_before(generation)
     if writes.is_cut_suspected(generation, report, before):
-        return Doubted(report, before, is_suspect=True)
+        return SuspectReport(report, before, is_suspect=True)
     if falls_short(report) and not bounds_of(llm).reports_part and kind_of(llm).reports_truly:
-        return Doubted(report, before, is_suspect=False)
+        return SuspectReport(report, before, is_suspect=False)
     _believe(call, report, before)
     return None
 
@@ -274,7 +274,7 @@ def _learn_from_refusal(call: Call, error: ContextOverflow) -> None:
 
 
 def _fits_with_a_shorter_answer(call: Call, error: ContextOverflow) -> bool:
-    """Was only the answer that was asked for too long? Then it is asked again with what the refusal leaves for one."""
+    """Was only the answer's maximum too large? Then the request is repeated with what the refusal leaves."""
     window, prompt, asked = error.context_window, error.prompt_tokens, call.request.max_output_tokens
     if not (window and prompt and asked) or call.generation.manifest.get("prompt"):
         return False
@@ -339,11 +339,11 @@ def log_statistics(dialog_id: UUID) -> None:
         logger.debug("%s", context_stats(dialog_to_drive(dialog_id)))
 
 
-class LeftTheLine(Exception):
-    """Whoever wanted the answer wants it no longer."""
+class LeftQueue(Exception):
+    """The request left the provider's queue: nobody wants its answer any more."""
 
 
-class Waiting:
+class QueueWait:
     """One turn's wait. `place` is what browsers were told last; `waited` is whether there was one."""
 
     def __init__(self, claim: Claim, subscriber: Subscriber) -> None:
@@ -353,7 +353,7 @@ class Waiting:
 
     async def at(self, place: int) -> None:
         if self._subscriber.has_left or await in_db(is_stop_requested)(self._claim.dialog_id):
-            raise LeftTheLine
+            raise LeftQueue
         self.waited = True
         await self._show(place)
 
@@ -368,8 +368,8 @@ class Waiting:
 
 @asynccontextmanager
 async def provider_slot(provider: Provider, claim: Claim, subscriber: Subscriber) -> AsyncIterator[bool]:
-    """Inside, the provider has a slot for us. Gives whether we had to wait for it. Raises LeftTheLine."""
-    waiting = Waiting(claim, subscriber)
+    """Hold a slot of the provider. Yields whether there was a wait for it. Raises LeftQueue."""
+    waiting = QueueWait(claim, subscriber)
     async with AsyncExitStack() as held:
         try:
             await held.enter_async_context(slot(provider.name, most=provider.max_concurrent, on_wait=waiting.at))

@@ -40,7 +40,7 @@ ALONE_SHARE = 0.9
 
 
 @dataclass(frozen=True)
-class Ahead:
+class PreparedRequest:
     """What was reckoned of a client's request before its newest messages were stored: its guard, how large it is, the
     request itself, where it goes, and the number of its generation, if that is known."""
 
@@ -52,14 +52,14 @@ class Ahead:
 
 
 @dataclass(frozen=True)
-class Looked:
+class DialogRead:
     """A dialog as it was read. Its guard and its next request are read when they are asked for, once."""
 
     dialog: Dialog
     # Its branch, where that was read a moment ago, and what was reckoned of this request.
     branch: tuple[Message, ...] | None = None
-    ahead: Ahead | None = None
-    # Nothing of it was there before.
+    ahead: PreparedRequest | None = None
+    # The dialog was created by this request.
     is_new: bool = False
     # MCP servers of its agent that are to be asked for their tools before it is driven.
     to_ask: tuple[McpServer, ...] = ()
@@ -76,12 +76,12 @@ class Looked:
         return Sizing(next_context(self.dialog, self.guard, self.branch), offered_tools(self.dialog))
 
 
-def look_at(dialog: Dialog) -> Looked:
-    """A client's dialog has tools of its client alone."""
-    return Looked(dialog, to_ask=() if dialog.is_client_driven else tuple(servers_to_ask(dialog.agent)))
+def look_at(dialog: Dialog) -> DialogRead:
+    """Read a dialog that is to be driven. A client's dialog lists no MCP servers: its client brings the tools."""
+    return DialogRead(dialog, to_ask=() if dialog.is_client_driven else tuple(servers_to_ask(dialog.agent)))
 
 
-def guarded(state: State, looked: Looked) -> State:
+def with_guarding(state: State, looked: DialogRead) -> State:
     """The state with what the guard knows, where this dialog has one and an answer is due."""
     guard = looked.guard if state.answer_due and looked.dialog.current_leaf_id else None
     if guard is None and state.answer_due and is_off(looked.dialog):
@@ -89,7 +89,7 @@ def guarded(state: State, looked: Looked) -> State:
         return replace(state, guard=Guarding(pressure=Pressure.NORMAL, off=True))
     if guard is None:
         return state
-    return replace(state, guard=look(looked, guard, was_refused=state.overflowed, was_filled=state.filled))
+    return replace(state, guard=read_guarding(looked, guard, was_refused=state.overflowed, was_filled=state.filled))
 
 
 def is_sent_as_it_is(sizing: Sizing, guard: Guard | None) -> bool:
@@ -102,12 +102,12 @@ def is_sent_as_it_is(sizing: Sizing, guard: Guard | None) -> bool:
 
 
 def is_far(sizing: Sizing, guard: Guard) -> bool:
-    """So far from the threshold that nothing needs to be counted, nor looked at."""
+    """Is the request surely below the threshold, so that nothing needs to be counted or read?"""
     return not guard.refused and sizing.is_within(guard.begins_at)
 
 
-def look(looked: Looked, guard: Guard, *, was_refused: bool = False, was_filled: bool = False) -> Guarding:
-    """Where the last try was refused as too long, or filled the window, what was done about it counts."""
+def read_guarding(looked: DialogRead, guard: Guard, *, was_refused: bool = False, was_filled: bool = False) -> Guarding:
+    """The guard's values for `decide`. After a refusal, or a filled window, compactions made for it count."""
     if guard.off:
         return _off(looked, guard)
     dialog, sizing = looked.dialog, looked.sizing
@@ -131,7 +131,7 @@ def look(looked: Looked, guard: Guard, *, was_refused: bool = False, was_filled:
 
 
 def _alone(sizing: Sizing) -> Reason | None:
-    """Why a new course would be refused as well: it would hold the same words."""
+    """Why a new course would be refused too: the person's last words alone fill most of the request."""
     said = (one for one in since_answer(sizing.context.branch) if one.origin in BY_PEOPLE and one.role == Role.USER)
     words = [one.content for one in said]
     tokens = sum(sizing.counter.count(words)) if words else 0
@@ -141,7 +141,7 @@ def _alone(sizing: Sizing) -> Reason | None:
 
 
 def _is_left_as_it_is(found: Guarding) -> bool:
-    """Will nothing be compacted, whatever must stay of it?"""
+    """Is the request sent without a compaction in any case?"""
     was_tried = found.tried or found.spared or found.vain or found.compactions >= MAX_RESTARTS
     is_too_much = found.pressure is Pressure.OVERFLOW
     return found.running or found.pressure is Pressure.NORMAL or (was_tried and not is_too_much)
@@ -169,7 +169,7 @@ def _was_just_compacted(last: CompactionRun | None) -> bool:
     return answers.count() < ANSWERS_BETWEEN
 
 
-def _off(looked: Looked, guard: Guard) -> Guarding:
+def _off(looked: DialogRead, guard: Guard) -> Guarding:
     """Where compaction is switched off: what would be cut without a word is refused, all else is sent. A limit that is
     narrower than the window refuses nothing."""
     sizing = looked.sizing if guard.cuts_silently else None

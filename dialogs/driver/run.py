@@ -48,10 +48,10 @@ from dialogs.driver.decide import (
     decide,
 )
 from dialogs.driver.generate import answer, generate
-from dialogs.driver.guarding import Looked, guarded, look_at
+from dialogs.driver.guarding import DialogRead, look_at, with_guarding
 from dialogs.driver.run_tools import run_tools
 from dialogs.driver.streaming import Call
-from dialogs.driver.subscriber import NOBODY, Subscriber
+from dialogs.driver.subscriber import SILENT, Subscriber
 from dialogs.driver.writes import cutting, turns
 from dialogs.llms.windows import fresh_window, must_be_asked, tells_window
 from dialogs.providers.base import ProviderError
@@ -66,9 +66,9 @@ from health.models import CompactionRun
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.3
-# So long a worker's thread is held while a provider recovers; a longer wait is the sweeper's.
+# A worker waits at most so long for the next try; after a longer wait the sweeper queues the dialog.
 HELD_SECONDS = 60.0
-# Actions that are one transaction.
+# The actions that are one transaction each, with the function that performs them.
 WRITES: dict[type[Action], Callable[[Claim], None]] = {
     GiveUp: turns.give_up,
     TakeQueued: turns.take_queued,
@@ -95,7 +95,7 @@ def policy(attempts: int | None = None) -> Policy:
 
 
 # A dialog that an answer is made for, None where it is gone; and where it stands.
-Read = tuple[Looked | None, State]
+Read = tuple[DialogRead | None, State]
 # What is known of a client's dialog that was just taken up: its first call, where that is recorded already.
 Known = Read | Call | None
 
@@ -144,17 +144,17 @@ async def drive_claimed(claim: Claim) -> None:
 
 
 async def _hand_over(claim: Claim) -> None:
-    """With work still due: whoever comes next takes it up."""
+    """Release the dialog with work still due, and queue it for the next worker."""
     await in_db(lease.give_back)(claim)
     await in_db(queue_drive)(claim.dialog_id)
 
 
-def begun(claim: Claim, looked: Looked, subscriber: Subscriber) -> Call | None:
+def begun(claim: Claim, looked: DialogRead, subscriber: Subscriber) -> Call | None:
     """The first call of a client's turn, recorded in the transaction that took the turn up; None where anything is to
     be done before."""
     if tells_window(looked.dialog.llm):
         return None
-    state = guarded(state_of(looked.dialog, is_untried=True), looked)
+    state = with_guarding(state_of(looked.dialog, is_untried=True), looked)
     return begin_taken(claim, looked) if decide(state, _rules(subscriber)) == Generate(attempt=1) else None
 
 
@@ -175,7 +175,7 @@ async def drive_for(claim: Claim, subscriber: Subscriber, known: Known) -> None:
         raise
 
 
-async def hold_lease(claim: Claim, subscriber: Subscriber = NOBODY, known: Known = None) -> bool:
+async def hold_lease(claim: Claim, subscriber: Subscriber = SILENT, known: Known = None) -> bool:
     """Run a slice while another task renews its lease. Raises LeaseLost, in a group, when another took over."""
     async with asyncio.TaskGroup() as group:
         renewing = group.create_task(keep_lease(claim))
@@ -216,10 +216,12 @@ def _rules(subscriber: Subscriber) -> Policy:
     return policy() if subscriber.tries_again else policy(attempts=1)
 
 
-async def look(claim: Claim, subscriber: Subscriber = NOBODY, known: Read | None = None) -> tuple[State, Looked | None]:
-    """Where the dialog stands; and how full the next request would be, where somebody guards it.
+async def look(
+    claim: Claim, subscriber: Subscriber = SILENT, known: Read | None = None
+) -> tuple[State, DialogRead | None]:
+    """Read the dialog's state, with the guard's where the dialog is guarded.
 
-    With what was read for that, where it will do for the next request.
+    Also the rows that were read, if the next request can be made from them.
     """
     looked, state = known or await in_db(read)(claim.dialog_id)
     if looked is None or not state.answer_due:
@@ -231,7 +233,7 @@ async def look(claim: Claim, subscriber: Subscriber = NOBODY, known: Read | None
         # guard.
         with suppress(ProviderError):
             await fresh_window(looked.dialog.llm)
-        state = await in_db(guarded)(state, looked)
+        state = await in_db(with_guarding)(state, looked)
     dialog = looked.dialog
     if state.guard and is_soon(looked.guard, tokens=state.guard.tokens):
         await in_db(queue_preparation)(claim.dialog_id)
@@ -241,21 +243,21 @@ async def look(claim: Claim, subscriber: Subscriber = NOBODY, known: Read | None
     return state, None if tells_window(dialog.llm) else looked
 
 
-def read(dialog_id: UUID, known: Looked | None = None) -> Read:
+def read(dialog_id: UUID, known: DialogRead | None = None) -> Read:
     """With what the guard knows, unless a server must be asked for its window first."""
     with asked_once():
         dialog = known.dialog if known else driven(dialog_id)
         if dialog is None:
             return None, State(answer_due=False)
         state = state_of(dialog)
-        looked = known or (look_at(dialog) if state.answer_due else Looked(dialog))
-        return looked, state if must_be_asked(dialog.llm) else guarded(state, looked)
+        looked = known or (look_at(dialog) if state.answer_due else DialogRead(dialog))
+        return looked, state if must_be_asked(dialog.llm) else with_guarding(state, looked)
 
 
 async def perform(
-    action: Action, claim: Claim, rules: Policy, subscriber: Subscriber = NOBODY, looked: Looked | None = None
+    action: Action, claim: Claim, rules: Policy, subscriber: Subscriber = SILENT, looked: DialogRead | None = None
 ) -> bool:
-    """False where it is known that nothing is left to do."""
+    """Perform one action. False where nothing is left to do afterwards."""
     match action:
         case Generate(attempt):
             return await generate(claim, attempt=attempt, policy=rules, subscriber=subscriber, known=looked)
@@ -292,7 +294,7 @@ FALLBACK = "static"
 MOST_TRIES = 3
 
 
-async def make_room(action: Compact | AwaitCompaction | Refuse, claim: Claim, subscriber: Subscriber = NOBODY) -> None:
+async def make_room(action: Compact | AwaitCompaction | Refuse, claim: Claim, subscriber: Subscriber = SILENT) -> None:
     """Compact the context for the next request, and return when that is over, however it ended; or give it up."""
     if isinstance(action, Refuse):
         await in_db(cutting.refuse)(claim, why=action.why)
@@ -336,7 +338,7 @@ async def _do_it_here(run: CompactionRun, tries: int) -> None:
 
 
 def is_left_alone(run: CompactionRun, *, waited: float) -> bool:
-    """Nobody has taken it up in time, or whoever did has died."""
+    """No worker has claimed the run in time, or the worker that did has died."""
     if run.status == CompactionRun.Status.QUEUED:
         return waited >= settings.DOMINDS_COMPACTION_WAIT_SECONDS
     return run.is_overdue

@@ -90,7 +90,7 @@ async def _run(claim: Claim) -> None:
     if clearing and await _is_interrupted(claim, pending):
         return
     for call in clearing:
-        # However often a round asks for it, one course begins.
+        # Several `clear_mind` calls of a round open one course.
         await _make(claim, call, tools, clears=call is clearing[-1])
     await in_db(rounds.close_round)(claim)
 
@@ -187,7 +187,7 @@ def _check(arguments: Any, tool: Tool) -> None:
 
 
 def _perform_here(claim: Claim, call: ToolCall, tool: DialogTool, arguments: Arguments) -> None:
-    """What it did and the record of it are one transaction; what it began before it failed is undone."""
+    """Run a DialogTool and record its result in one transaction, which is rolled back on failure."""
     try:
         rounds.perform(claim, call, lambda row: tool.perform(row, arguments))
     except (ToolError, DialogError) as error:
@@ -225,7 +225,7 @@ async def perform_outside(claim: Claim, call: ToolCall, tool: OutsideTool, argum
     except TimeoutError:
         failed, result = True, f"The tool did not answer within {tool.timeout_seconds:g} s."
     except (LeaseLost, OperationalError, InterfaceError):
-        # Nothing can be recorded now: whoever drives the dialog next sees what had begun.
+        # The database is away: the next worker finds the call recorded as begun.
         raise
     except Exception:
         logger.exception("Tool %s failed", call.name)

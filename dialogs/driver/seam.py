@@ -24,7 +24,7 @@ _JOINED_AS_IT_IS = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\
 _CLOSING, _OPENING = ",.;:!?)]}”’»%", "([{“‘«"
 
 
-class Seam:
+class RepetitionFilter:
     """`said` is the answer so far. `sent`: the text that the model itself was made to go on with; None: it was asked to
     in words."""
 

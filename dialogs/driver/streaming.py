@@ -26,8 +26,8 @@ from dialogs.common.broadcast import is_watched, stream_state
 from dialogs.common.text import storable
 from dialogs.common.threads import in_db, persistent
 from dialogs.context.estimate import Sizing
-from dialogs.driver.seam import Seam
-from dialogs.driver.subscriber import Subscriber, told
+from dialogs.driver.seam import RepetitionFilter
+from dialogs.driver.subscriber import Subscriber, stream_to
 from dialogs.driver.watch import Watch
 from dialogs.models import Generation
 from dialogs.providers.base import (
@@ -52,7 +52,7 @@ from health.monitor.levels import Usage, UsageUnavailable
 from health.tokens.counters import rough
 
 SHOW_EVERY_SECONDS = 0.06
-# Where nobody looks on: so late at the most a page that is opened meanwhile gets what the database lacks.
+# Without an open page the state is sent this seldom: a page opened meanwhile lacks at most so many seconds.
 UNSEEN_SECONDS = 0.3
 # Of arguments, which are mostly code and JSON.
 CHARS_A_TOKEN = 3
@@ -101,7 +101,7 @@ class LiveAnswer:
             self.changed.set()
 
     def close(self) -> None:
-        """Nothing more will come; whoever waits for a change is told."""
+        """The answer has ended: wake the task that waits for a change."""
         self.closed = True
         self.changed.set()
 
@@ -175,7 +175,7 @@ class Call:
     # A client's request: its tools are its own, and somebody who hears it is more likely than somebody who looks on.
     is_clients: bool = False
     # Where the answer goes on with one that was cut.
-    seam: Seam | None = None
+    seam: RepetitionFilter | None = None
 
 
 Events: TypeAlias = AsyncGenerator[StreamEvent, None]
@@ -194,7 +194,7 @@ async def stream(claim: Claim, call: Call, live: LiveAnswer, subscriber: Subscri
     if begun:
         return await attend(claim, call, live, subscriber, begun)
     async with borrowed(call.settings) as provider:
-        return await attend(claim, call, live, subscriber, told(provider, call.request, subscriber, call.seam))
+        return await attend(claim, call, live, subscriber, stream_to(provider, call.request, subscriber, call.seam))
 
 
 async def attend(claim: Claim, call: Call, live: LiveAnswer, subscriber: Subscriber, events: Events) -> Ending:
@@ -280,8 +280,8 @@ FLUSH_EVERY_SECONDS = 1.0
 
 
 @dataclass(eq=False)
-class Coming:
-    """An answer that comes; `ended` once a person asks to stop it, or a look failed."""
+class StreamingAnswer:
+    """An answer that is being streamed. `ended` is done once a person stops it, or its check failed."""
 
     claim: Claim
     generation_id: int
@@ -289,7 +289,7 @@ class Coming:
     ended: asyncio.Future[None]
     flushed_at: float = field(default_factory=time.monotonic)
     flushed_seq: int = 0
-    # How much of answer and thoughts the database was last given.
+    # How many characters of answer and thoughts the database was last given.
     given: tuple[int, int] = (0, 0)
 
     @property
@@ -297,7 +297,7 @@ class Coming:
         return self.live.seq > self.flushed_seq and time.monotonic() - self.flushed_at >= FLUSH_EVERY_SECONDS
 
     def partial(self) -> Partial:
-        """What has come so far, which the database is given now."""
+        """The text so far, to be stored now."""
         self.flushed_at, self.flushed_seq = time.monotonic(), self.live.seq
         text, reasoning = self.live.text, self.live.reasoning
         return Partial(self.claim, self.generation_id, text=text, reasoning=reasoning, seq=self.flushed_seq)
@@ -306,16 +306,16 @@ class Coming:
         self.live.kept, self.given = self.given, (len(partial.text), len(partial.reasoning))
 
 
-class UnderWay:
-    """What comes on one event loop. It looks for as long as anything does."""
+class StreamingAnswers:
+    """All answers that stream on one event loop. One task checks the database for them while there are any."""
 
     def __init__(self) -> None:
-        self._coming: set[Coming] = set()
+        self._coming: set[StreamingAnswer] = set()
         self._looking: asyncio.Task[None] | None = None
 
     async def until_stopped(self, claim: Claim, generation_id: int, live: LiveAnswer) -> None:
         """Returns when a person asks to stop this answer; until then it is kept about once a second."""
-        coming = Coming(claim, generation_id, live, asyncio.get_running_loop().create_future())
+        coming = StreamingAnswer(claim, generation_id, live, asyncio.get_running_loop().create_future())
         self._coming.add(coming)
         if self._looking is None:
             self._looking = asyncio.create_task(self._look())
@@ -348,22 +348,22 @@ class UnderWay:
                     one.is_kept(partial)
 
     @staticmethod
-    def _stop(dialog_ids: Collection[UUID], coming: Collection[Coming]) -> None:
+    def _stop(dialog_ids: Collection[UUID], coming: Collection[StreamingAnswer]) -> None:
         for one in coming:
             if one.claim.dialog_id in dialog_ids and not one.ended.done():
                 one.ended.set_result(None)
 
 
-def _fail(error: Exception, coming: Collection[Coming]) -> None:
+def _fail(error: Exception, coming: Collection[StreamingAnswer]) -> None:
     for one in coming:
         if not one.ended.done():
             one.ended.set_exception(error)
 
 
-_of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, UnderWay] = WeakKeyDictionary()
+_of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, StreamingAnswers] = WeakKeyDictionary()
 
 
 async def until_stopped(claim: Claim, generation_id: int, live: LiveAnswer) -> None:
     """Keep what has come of an answer about once a second; return when a person asks to stop it."""
-    under_way = _of_loops.setdefault(asyncio.get_running_loop(), UnderWay())
+    under_way = _of_loops.setdefault(asyncio.get_running_loop(), StreamingAnswers())
     await under_way.until_stopped(claim, generation_id, live)

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from dialogs.driver.seam import Seam
+from dialogs.driver.seam import RepetitionFilter
 from dialogs.models import Generation
 from dialogs.providers.base import (
     ChatRequest,
@@ -47,7 +47,7 @@ class Subscriber:
         """Before the next request the context is made smaller."""
 
     def compacted(self, run: CompactionRun | None) -> None:
-        """That is over, however it ended. None: it was over already."""
+        """The compaction has ended, well or not. None: it had ended before."""
 
     def failed(self, error: ProviderError | None) -> None:
         """A request failed; None where it was a fault of ours."""
@@ -60,20 +60,20 @@ class Subscriber:
         stored with it; a failure costs nothing but that."""
 
     async def leaving(self) -> None:
-        """Returns when nobody waits for the answer any more."""
+        """Returns when the client has left."""
         await asyncio.Future()
 
 
-NOBODY = Subscriber()
+SILENT = Subscriber()
 
 
 END_SECONDS = 5.0
 
 
-async def told(
-    provider: Provider, request: ChatRequest, subscriber: Subscriber, seam: Seam | None = None
+async def stream_to(
+    provider: Provider, request: ChatRequest, subscriber: Subscriber, seam: RepetitionFilter | None = None
 ) -> AsyncGenerator[StreamEvent, None]:
-    """The events of an answer as they come; behind a seam only those that are new. The subscriber hears each first."""
+    """Stream an answer's events, without repetitions where it continues a cut one. The subscriber hears each first."""
     async with aclosing(provider.stream(request)) as events:
         async for event in events:
             for new in seam.passed(event) if seam else (event,):
@@ -123,13 +123,13 @@ class HeadStart:
         try:
             async with (
                 borrowed(self._settings) as provider,
-                aclosing(told(provider, self._request, self._subscriber)) as events,
+                aclosing(stream_to(provider, self._request, self._subscriber)) as events,
             ):
                 async for event in events:
                     self._waiting.put_nowait(event)
                     if not self._has_spoken and isinstance(event, TextDelta | ReasoningDelta):
                         self._has_spoken = True
-                        # What came along with the first word can wait until that is on its way.
+                        # The events after the first one wait until the first is on its way to the client.
                         await asyncio.sleep(0)
         except Exception as error:  # whoever takes it over raises it
             self._waiting.put_nowait(error)

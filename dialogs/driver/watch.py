@@ -22,7 +22,7 @@ from health.compaction.terms.ports import Kit
 from health.compaction.terms.pressure import SEVERE_SHARE
 from health.compaction.terms.units import ContextState
 
-# Letters are no more tokens than this, in any writing.
+# The most tokens that one character can be, in any script.
 MOST_TOKENS_A_CHAR = 2
 # So long, in tokens and as a share of the window, an answer may go on to the end of its sentence; half of it, if a word
 # ends there.
@@ -37,7 +37,7 @@ _IN_WORD = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]\Z")
 
 @dataclass
 class Watch:
-    """Of one request. Of an unknown window nothing is cut: nobody watches."""
+    """Watches one answer. There is none where the window is unknown: such an answer is not cut."""
 
     sizing: Sizing
     guard: Guard
@@ -45,7 +45,7 @@ class Watch:
     received_tokens: int = 0
     _uncounted: list[str] = field(default_factory=list)
     _chars: int = 0
-    # The end of what was said, while nothing else came after it.
+    # The end of the answer's text, while neither thoughts nor calls came after it.
     _said: str = ""
 
     def add(self, event: StreamEvent) -> None:
@@ -68,7 +68,7 @@ class Watch:
         _ = self.sizing.foretold
 
     def count(self) -> None:
-        """What came since the last count."""
+        """Count the text that came since the last count."""
         if self._uncounted:
             self.received_tokens += self.sizing.counter.count(["".join(self._uncounted)])[0]
             self._uncounted, self._chars = [], 0
@@ -119,7 +119,7 @@ def _leaves_room(sizing: Sizing, guard: Guard, window: int) -> bool:
 
 
 def _floor(sizing: Sizing, guard: Guard) -> int:
-    """What must stay of the request in any case."""
+    """The tokens of the request that no compaction can remove."""
     context, counter = sizing.context, sizing.counter
     besides = overhead(context.dialog.llm, sizing.tools, counter) + beside(context, counter)
     kit = Kit(counter=counter)

@@ -1,3 +1,3 @@
-"""Who is asked and how much it takes: providers and LLMs as rows, the catalogue, connecting a server, the guard."""
+"""Providers and LLMs as rows, their windows and guard, the catalogue, and connecting a server."""
 
 from __future__ import annotations

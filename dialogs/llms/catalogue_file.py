@@ -208,8 +208,8 @@ class _Nodes:
             return node.value
         try:
             return self.constructor.construct_object(node)
-        except (yaml.YAMLError, ValueError, LookupError, ArithmeticError, AttributeError):  # by its tag
-            return node  # which no field takes
+        except (yaml.YAMLError, ValueError, LookupError, ArithmeticError, AttributeError):  # invalid for its tag
+            return node  # no field accepts a node
 
     def error(self, location: Location, problem: str, *, at: yaml.Node | None = None) -> CatalogueError:
         line = at.start_mark.line if at else self._line(location)

@@ -151,7 +151,7 @@ ADVICE: dict[str, tuple[Promise, ...]] = {
 EXACT = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
 # The longest that all questions of one click may take together: a person waits for the page.
 PATIENCE_SECONDS = 20.0
-# More would fill the page; a part of the name finds the rest.
+# The most models on the page; a person finds the others by a part of the name.
 MOST_SHOWN = 40
 
 
@@ -200,7 +200,7 @@ class ConnectForm(forms.Form):
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """What a person wrote into the form. `part` is a part of the names that they look for."""
+    """The form as a person filled it in. `part` is a part of the model's name that they look for."""
 
     offer: Offer
     address: str
@@ -236,8 +236,8 @@ class Model:
     kept: str = ""
 
 
-def look(wish: Wish) -> Found:
-    """Ask what this server serves."""
+def ask_server(wish: Wish) -> Found:
+    """Ask the server for its models."""
     return async_to_sync(_bounded)(wish, _settings(wish), _added(wish))
 
 

@@ -27,7 +27,7 @@ from dialogs.llms.reads import settings_for
 from dialogs.models import LLM
 from dialogs.providers.base import ProviderError, ProviderSettings
 from dialogs.providers.registry import KINDS, load
-from dialogs.providers.tokenizing import CountsNothing, CountsTokens
+from dialogs.providers.tokenizing import CannotCount, CountsTokens
 from health.compaction.terms.ports import Counter, Grade
 from health.models import CountedText, LlmCalibration
 from health.tokens.calibration import Calibrating, Calibration, Correction, Uncalibrated
@@ -39,16 +39,16 @@ logger = logging.getLogger(__name__)
 SECONDS = 0.5
 # How long a server is not asked that does not count, and one that did not answer.
 SILENCE_SECONDS, PAUSE_SECONDS = 3600.0, 30.0
-# After one that had no time for everything.
+# The pause after a request that ran out of time.
 BREATH_SECONDS = 5.0
-# Asked first: nobody's words are sent to a path that may not exist.
+# A trial text: people's words are not sent to a path that may not exist.
 TRIAL = "one two three"
 # By how much the server's sizes differ from ours is judged by so many tokens at least, in about so many characters.
 ENOUGH_TOKENS, ENOUGH_CHARS = 200, 20_000
 
 
 @dataclass
-class Asked:
+class KnownServer:
     """What this process knows of one server and model. `counts` None: nobody knows yet."""
 
     counts: bool | None = None
@@ -64,8 +64,8 @@ class Asked:
 
 
 @cache
-def asked_of(kind: str, base_url: str, model: str) -> Asked:
-    return Asked()
+def known_server(kind: str, base_url: str, model: str) -> KnownServer:
+    return KnownServer()
 
 
 def server_counter(llm: LLM, plain: Counter) -> Counter:
@@ -73,7 +73,7 @@ def server_counter(llm: LLM, plain: Counter) -> Counter:
     provider = llm.provider
     if plain.grade is Grade.EXACT or not KINDS[provider.kind].may_count or not llm.is_usable:
         return plain
-    asked = asked_of(provider.kind, provider.base_url, llm.model_id)
+    asked = known_server(provider.kind, provider.base_url, llm.model_id)
     if not asked.counts and asked.is_due and _may_ask():
         asked.counts = bool(_told(llm, asked, [TRIAL], SECONDS))
     return ServerCounter(llm, plain, asked) if asked.counts else plain
@@ -86,7 +86,7 @@ class ServerCounter:
 
     llm: LLM
     plain: Counter
-    asked: Asked = field(repr=False)
+    asked: KnownServer = field(repr=False)
     left: float = SECONDS
     _known: Mapping[str, int] = field(default_factory=dict, repr=False)
 
@@ -110,7 +110,7 @@ class ServerCounter:
         return [known[text] if text in known else guessed[text] for text in texts]
 
     def _kept_or_told(self, texts: list[str]) -> dict[str, int]:
-        """What is kept, and what the server says of the rest, which is kept from now on."""
+        """Sizes from the cache, and from the server for the rest, which are cached."""
         place = f"{self.llm.provider.base_url}\n{self.llm.model_id}\n"
         digests = {text: hashlib.sha256((place + text).encode(errors="replace")).hexdigest() for text in texts}
         kept = CountedText.objects.known(list(digests.values()))
@@ -137,19 +137,19 @@ class ServerCounter:
         return {text: ceil(ratio * size) for text, size in zip(texts, self.plain.count(texts), strict=True)}
 
     def _ratio(self) -> float | None:
-        """How many tokens of the server's one of ours is, in this request."""
+        """The server's tokens divided by ours, in this request."""
         chars = accumulate(map(len, self._known), initial=0)
         sample = [text for text, before in zip(self._known, chars, strict=False) if before < ENOUGH_CHARS]
         ours = sum(self.plain.count(sample))
         return sum(self._known[text] for text in sample) / ours if ours >= ENOUGH_TOKENS else None
 
 
-def _told(llm: LLM, asked: Asked, texts: list[str], seconds: float) -> dict[str, int]:
+def _told(llm: LLM, asked: KnownServer, texts: list[str], seconds: float) -> dict[str, int]:
     """What the server says of these texts. One that does not is left alone for a while."""
     found: list[int | None] = []
     try:
         found = _ask(settings_for(llm.provider), texts, llm.model_id, seconds)
-    except CountsNothing as error:
+    except CannotCount as error:
         asked.counts = False
         asked.leave_alone(SILENCE_SECONDS)
         logger.info("%s does not count tokens: %s", llm.provider, error)
@@ -164,7 +164,7 @@ def _told(llm: LLM, asked: Asked, texts: list[str], seconds: float) -> dict[str,
 def _ask(settings: ProviderSettings, texts: list[str], model: str, seconds: float) -> list[int | None]:
     provider: object = load(settings.kind)
     if settings.problem or not isinstance(provider, CountsTokens):
-        raise CountsNothing(settings.problem or f"{settings.kind} has no path for it.")
+        raise CannotCount(settings.problem or f"{settings.kind} has no path for it.")
     return provider.count_tokens(settings, texts, model, seconds=seconds)
 
 

@@ -54,7 +54,7 @@ class Guard:
 
     @property
     def room(self) -> int:
-        """What a prompt may fill."""
+        """The most tokens of a prompt."""
         return self.limit - self.reserve
 
     @property
@@ -68,7 +68,7 @@ class Guard:
         return max(0, self.threshold - self.reserve)
 
     def told(self, limit: int) -> int | Reason:
-        """A limit as sentences name it."""
+        """The limit in words, for sentences."""
         return Reason(self.learned, {"tokens": limit}) if self.learned else limit
 
     def traced(self) -> list[dict[str, Any]]:
@@ -76,7 +76,7 @@ class Guard:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Known:
+class KnownWindow:
     """What is known of a window: its tokens, where that comes from, and the least answer that must have room.
 
     `bound` is what was learned; where that is a guess, `highest` is the most that was not refused yet.
@@ -96,7 +96,7 @@ class Known:
 
     @property
     def tried(self) -> int | None:
-        """The room before any guess of the window."""
+        """The room without the guessed bound of the window."""
         return self._room(self.highest)
 
     def _room(self, bound: int | None) -> int | None:
@@ -115,7 +115,7 @@ def guard_of(dialog: Dialog, config: ContextConfig | None = None) -> Guard | Non
     if is_window_as_loaded(dialog.llm):
         guard = _lmstudio(dialog, config)
     else:
-        known = known_of(dialog)
+        known = known_window(dialog)
         guard = None if known.room is None and not has_limit(dialog) else _by_window(dialog, config, known)
     if guard is None:
         return None
@@ -134,7 +134,7 @@ def active_guard(dialog: Dialog, config: ContextConfig | None = None) -> Guard |
 
 
 def has_limit(dialog: Dialog) -> bool:
-    """An admin has set one, for the agent or for the LLM."""
+    """Has an admin set a limit, for the agent or for the LLM?"""
     return dialog.agent.context_budget or bool(dialog.llm.limit_type)
 
 
@@ -144,14 +144,14 @@ def is_off(dialog: Dialog) -> bool:
 
 
 def may_be_guarded(dialog: Dialog) -> bool:
-    """False: nothing will be compacted by itself. Costs no counting."""
+    """False where nothing is compacted automatically. Counts no tokens."""
     if is_off(dialog):
         return False
     return is_window_as_loaded(dialog.llm) or has_limit(dialog) or room_of(dialog) is not None
 
 
 def is_window_as_loaded(llm: LLM) -> bool:
-    """Does its window change whenever somebody loads the model anew?"""
+    """Is the LLM's window set each time the model is loaded, as in LM Studio?"""
     return kind_of(llm).window is WindowFrom.LOADED
 
 
@@ -175,17 +175,17 @@ def bounds_of(llm: LLM) -> Bounds:
 
 def by_limit(dialog: Dialog, config: ContextConfig | None = None) -> Guard:
     """The limit as configured for this agent and LLM, whether or not a budget is switched on."""
-    return _by_window(dialog, config or config_of(dialog), known_of(dialog), budget=True)
+    return _by_window(dialog, config or config_of(dialog), known_window(dialog), budget=True)
 
 
-def known_of(dialog: Dialog) -> Known:
+def known_window(dialog: Dialog) -> KnownWindow:
     llm = dialog.llm
     is_loaded = is_window_as_loaded(llm)
     window = loaded_window(llm) if is_loaded else context_window(configured(llm))
     learned, now = Bounds() if is_loaded else bounds_of(llm), timezone.now()
     bound, highest = (ceiling(learned, now, at_most=at_most) for at_most in (False, True))
     whole = min((size for size in (window, bound) if size), default=None)
-    return Known(
+    return KnownWindow(
         window=window,
         source=_source(llm),
         answer=output_reserve(whole, requested=max_output_of(dialog)) if whole else 0,
@@ -197,7 +197,7 @@ def known_of(dialog: Dialog) -> Known:
 
 def room_of(dialog: Dialog) -> int | None:
     """What is left of the window beside the least answer: no limit can be more. None where nothing is known."""
-    return known_of(dialog).room
+    return known_window(dialog).room
 
 
 SOURCES = {
@@ -209,7 +209,7 @@ SOURCES = {
 
 
 def _source(llm: LLM) -> Reason:
-    """Where the window is known from."""
+    """The source of the window, in words."""
     if is_window_as_loaded(llm):
         return Reason(Why.LOADED)
     if not llm.context_length:
@@ -218,7 +218,7 @@ def _source(llm: LLM) -> Reason:
     return Reason(SOURCES[WindowSource(source)] if source else Why.WRITTEN_DOWN)
 
 
-def _by_window(dialog: Dialog, config: ContextConfig, known: Known, *, budget: bool = False) -> Guard:
+def _by_window(dialog: Dialog, config: ContextConfig, known: KnownWindow, *, budget: bool = False) -> Guard:
     """The room, narrowed by an admin's limit where one is set."""
     trace = _trace(known)
     if budget or has_limit(dialog):
@@ -247,14 +247,14 @@ def _by_window(dialog: Dialog, config: ContextConfig, known: Known, *, budget: b
     )
 
 
-def _learned_as(known: Known) -> Why | None:
+def _learned_as(known: KnownWindow) -> Why | None:
     """The name of a room that was learned from what a server refused or cut."""
     if known.bound is not None and known.bound <= (known.window or known.bound):
         return Why.LIMIT_GUESSED if known.bound < (known.highest or 0) else Why.LIMIT_LEARNED
     return Why.LIMIT_LEARNED if known.window and known.source.why is Why.FROM_REFUSAL else None
 
 
-def _trace(known: Known) -> tuple[Term, ...]:
+def _trace(known: KnownWindow) -> tuple[Term, ...]:
     terms = []
     if known.window:
         terms.append(Term(what="window", tokens=known.window, why=known.source))
@@ -270,7 +270,7 @@ def _lmstudio(dialog: Dialog, config: ContextConfig) -> Guard | None:
 
     Without a window there is no guard: the provider refuses such a model before any request.
     """
-    known = known_of(dialog)
+    known = known_window(dialog)
     if known.window is None:
         return None
     limit, reserve, trace = known.window, known.answer, _trace(known)

@@ -1,4 +1,4 @@
-"""What the first answer after a start would wait for a second or two: the client of its server's kind, a vocabulary.
+"""Loads beforehand what takes a second or two at the first answer: a provider's SDK, a vocabulary.
 
 Loaded beforehand, in a thread beside whatever comes first. Where that fails, the first answer loads it.
 """
@@ -25,8 +25,8 @@ MOST_VOCABULARIES = 2
 logger = logging.getLogger(__name__)
 
 
-def soon(*, for_clients: bool = False) -> None:
-    """`for_clients`: in a process that answers only clients of `/v1`, so where one may come."""
+def preload_soon(*, for_clients: bool = False) -> None:
+    """Start loading in a thread. `for_clients`: this process answers only clients of `/v1`."""
     loading = Timer(AFTER_SECONDS, _try, [for_clients])
     loading.daemon = True
     loading.start()
@@ -49,6 +49,6 @@ def load_what_answers_need() -> None:
     named = dict.fromkeys((llm.tokenizer, llm.model_id) for llm in llms)
     for tokenizer, model in list(named)[:MOST_VOCABULARIES]:
         counter_named(tokenizer, model=model, data=Path(settings.DOMINDS_DATA_DIR))
-    # What is loaded stays: to look through it again and again would hold up whoever is being answered.
+    # Loaded modules stay in memory: the garbage collector need not scan them while answers are made.
     gc.collect()
     gc.freeze()

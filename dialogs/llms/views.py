@@ -14,7 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dialogs.llms.connecting import FIRST, OFFERS, ConnectForm, Found, Offer, add, look
+from dialogs.llms.connecting import FIRST, OFFERS, ConnectForm, Found, Offer, add, ask_server
 from dialogs.llms.writes.providers import InvalidProvider
 
 MOST_CHARS = 500
@@ -34,7 +34,7 @@ def connect(request: HttpRequest) -> HttpResponse:
     form = ConnectForm(request.POST, offer=offer)
     if not form.is_valid():
         return _page(request, offer, form)
-    return _page(request, offer, form, found=look(form.wish()))
+    return _page(request, offer, form, found=ask_server(form.wish()))
 
 
 @may_connect

@@ -31,7 +31,7 @@ from health.tokens.windows import Bounds, is_doubted
 
 logger = logging.getLogger(__name__)
 FRESH = timedelta(seconds=60)
-# To load a model takes longer than that.
+# Shorter than loading a model takes.
 FRESH_AS_LOADED = timedelta(seconds=5)
 LOOK_EVERY_SECONDS = 1.0
 
@@ -54,14 +54,14 @@ async def fresh_window(llm: LLM) -> int | None:
 
 
 def must_be_asked(llm: LLM) -> bool:
-    """Must its server be asked before anything is sent?"""
+    """Must the window be read from the server before each request?"""
     if is_window_as_loaded(llm):
         return True
     return kind_of(llm).window is WindowFrom.MODEL and not llm.context_length and _stale(llm)
 
 
 def tells_window(llm: LLM) -> bool:
-    """Can its server be asked? Then this row may change at any time."""
+    """Can the LLM's server be asked for its window? Then the row may change at any time."""
     return kind_of(llm).window is not WindowFrom.LIST
 
 
@@ -123,7 +123,7 @@ async def _load(llm: LLM, tokens: int) -> ModelFacts:
 
 
 async def _read(llm: LLM) -> ModelFacts:
-    """Ask, and keep the answer."""
+    """Ask the server for the window, and store it."""
     provider = llm.provider
     facts = await probe.read_limits(await in_db(settings_for)(provider), llm.model_id)
     await in_db(_record)(llm, facts)
@@ -160,7 +160,7 @@ class LearnedWindow:
 
 
 def learned_window(llm: LLM) -> LearnedWindow | None:
-    """None where nothing was learned."""
+    """The window that reports and refusals taught; None where they taught nothing."""
     known = bounds_of(llm)
     if known == Bounds():
         return None

@@ -58,7 +58,7 @@ def kept_in_dialog(dialog: Dialog) -> str:
 
 
 def who_switched_off(dialog: Dialog) -> str:
-    """For whom compaction is switched off; the widest of them, empty where it is on."""
+    """Where compaction is switched off (LLM, agent or dialog, the widest of them); empty where it is on."""
     if dialog.llm.compaction == Compaction.OFF:
         return _("for this LLM")
     if dialog.agent.compaction == Compaction.OFF:

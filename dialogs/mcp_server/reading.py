@@ -19,7 +19,7 @@ from django.db.models.functions import Left, Length
 
 from dialogs.common.errors import in_words
 from dialogs.compaction.reads.archive import archived_text
-from dialogs.compaction.reads.compaction_rows import HEAVY, written_in
+from dialogs.compaction.reads.compaction_rows import HEAVY, view_texts
 from dialogs.mcp_server import arguments as asked
 from dialogs.mcp_server.results import (
     Call,
@@ -321,7 +321,7 @@ def read_compaction(user: User, args: asked.ReadCompaction) -> Receipt:
     if run is None:
         raise NothingThere(f"There is no compaction {args.compaction_id} in this dialog. See list_compactions.")
     losses = sorted(run.losses, key=lambda loss: bool(loss["kept"]))
-    written = written_in(run)
+    written = view_texts(run)
     end = args.cursor + args.limit
     longest = max(map(len, (run.coverage, losses, run.ledger, written)))
 

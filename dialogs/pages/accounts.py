@@ -32,14 +32,14 @@ from dialogs.common.shared_redis import waiting_client
 FAILURES_ALLOWED = 10
 FAILURES_SECONDS = 300
 Hashed = TypeVar("Hashed")
-# Longer nobody stands in line before their password is looked at: proxies commonly give up after a minute.
+# The longest wait before a password is checked: proxies commonly give up after a minute.
 HASHING_SECONDS = 50.0
-# On Linux a thread steps back alone, with those that it starts.
+# On Linux `nice` holds for the calling thread, and for threads that it starts.
 _hashing = ThreadPoolExecutor(1, "hashing", *((os.nice, (10,)) if sys.platform == "linux" else ()))
 
 
 class Crowded(ValidationError):
-    """Too many passwords stand in line; forms say so beside the password."""
+    """Too many passwords wait to be hashed; forms say so beside the password."""
 
 
 class OneAtATime(Argon2PasswordHasher):

@@ -28,7 +28,7 @@ from dialogs.common.broadcast import LISTS, group_name
 from dialogs.common.channel_layer import end
 from dialogs.common.threads import on_lent_thread as in_db
 from dialogs.models import Dialog
-from dialogs.pages.live_view import Gathered, ListDiff, PageDiff, Rendering, card_of, render_dialog, visible_version
+from dialogs.pages.live_view import BatchedReads, ListDiff, PageDiff, Rendering, card_of, render_dialog, visible_version
 from dialogs.pages.reads.transcript import SHOWN_ROWS
 from dialogs.pages.views.lists import Asked, list_context
 from dialogs.transcript.reads.dialogs import owned_dialog
@@ -38,13 +38,13 @@ NOT_SIGNED_IN = 4401
 NOT_YOURS = 4404
 TOO_LONG = 4413
 LOOK_EVERY_SECONDS = 5.0
-# A list is looked at once for all that changes in it within so long.
+# A list is read at most once in so many seconds, however much changes in it.
 LIST_EVERY_SECONDS = 0.5
 
 
-@Gathered
+@BatchedReads
 async def signed_in(session: tuple[type[SessionBase], str | None]) -> User | AnonymousUser:
-    """Whose session it is now: its engine and its key."""
+    """The user of the session, which is read again by its engine and key."""
     return await in_db(_signed_in)(*session)
 
 
@@ -75,7 +75,7 @@ class Watcher(AsyncWebsocketConsumer):
         self.looking = asyncio.create_task(self._look())
 
     async def _turn_away(self, code: int) -> None:
-        """Accepted first: a code can only be sent over an open socket."""
+        """Accept the socket, then close it with the code: a code can only be sent over an open socket."""
         await self.accept()
         await self.close(code)
 
@@ -103,7 +103,7 @@ class Watcher(AsyncWebsocketConsumer):
                 await self.channel_layer.send(self.channel_name, {"type": "dialog.look"})
 
     async def _leave(self) -> None:
-        """However this ended: nobody looks any more."""
+        """End the polling task, however the socket was closed."""
         if self.looking is not None:
             await end(self.looking)
             with self._redis_away():
@@ -119,8 +119,6 @@ class Watcher(AsyncWebsocketConsumer):
 
 
 class DialogConsumer(Watcher):
-    """One dialog."""
-
     dialog_id: UUID
     limit: int | None
     screen: PageDiff
@@ -268,7 +266,7 @@ class ListConsumer(Watcher):
         await self._send(await in_db(self.screen.update)(await self._listed(), self.language))
 
     async def _versions(self) -> dict[str, Any]:
-        """Another with every change that a browser should see."""
+        """A value that changes with all that a browser shows: the sum of versions, and the number of dialogs."""
         owned = Dialog.objects.filter(owner=self.scope["user"])
         return await in_db(owned.aggregate)(Sum("version"), Count("pk"))
 

@@ -109,12 +109,12 @@ class PageDiff:
     growth: str = ""
 
     def whole(self, rendering: Rendering) -> str:
-        """Everything, whatever the browser shows."""
+        """All fragments, whatever the browser shows."""
         self.has(rendering)
         return "".join((rendering.transcript.html, *rendering.parts, rendering.card))
 
     def update(self, rendering: Rendering) -> str:
-        """What has changed since the last fragment; the whole transcript when rows moved."""
+        """The fragments that changed since the last update; the whole transcript when rows moved."""
         new = {row.dom_id: row for row in rendering.rows}
         kept = [dom_id for dom_id in self.rows if dom_id in new]
         # Without rows the transcript is another thing: an invitation.
@@ -152,13 +152,13 @@ class PageDiff:
         return rendering.live is not None and rendering.live.generation.pk != self.generation_id
 
     def compaction(self, card: str) -> str:
-        """The card of compaction, if it is another one."""
+        """The card of compaction, if its HTML has changed."""
         changed = card if card != self.card else ""
         self.card = card
         return changed
 
     def _settled(self, rendering: Rendering) -> str:
-        """No answer comes any more: nothing is hatched."""
+        """No answer streams any more: remove the hatched part of the meter."""
         gone = _growth((0, 0), translation.get_language()) if self.growth and rendering.live is None else ""
         self.growth = "" if gone else self.growth
         return gone
@@ -277,7 +277,7 @@ class ListDiff:
         self.strip, self.rest = repr(listed["strip"]), (listed["more_url"], listed["asked"])
 
     def update(self, listed: dict[str, Any], language: str) -> str:
-        """The rows that read otherwise; all of the list where one came, went or moved."""
+        """The rows that changed; the whole list where a row came, went or moved."""
         before = ListDiff(self.rows, self.strip, self.rest)
         self.has(listed)
         parts = {**listed, "is_live": True}
@@ -295,10 +295,10 @@ def _list_row(item: Any, listed: dict[str, Any]) -> str:
     return render_to_string("dialogs/_list_item.html", {**listed, "item": item, "dialog": item.dialog, "pushed": True})
 
 
-class Gathered(Generic[Key, Answer]):
-    """Read once for all tabs that ask within a moment: they hear of one event a little after one another.
+class BatchedReads(Generic[Key, Answer]):
+    """Joins equal reads of several tabs into one: they get one event a little after one another.
 
-    Only a reading that begins after the question answers it.
+    A caller gets the result of a read that began after its call.
     """
 
     def __init__(self, read: Callable[[Key], Awaitable[Answer]]) -> None:
@@ -317,7 +317,7 @@ class Gathered(Generic[Key, Answer]):
         return await self._read(key)
 
 
-@Gathered
+@BatchedReads
 async def visible_version(dialog_id: UUID) -> int | None:
     return await in_db(_version)(dialog_id)
 
@@ -353,7 +353,7 @@ def _render(dialog_id: UUID, language: str, limit: int | None) -> Rendering | No
         return render(parts | {"chart": chart(parts["history"])})
 
 
-@Gathered
+@BatchedReads
 async def card_of(watched: tuple[UUID, str]) -> str:
     """The card of a dialog as it is now, in a language. It has no version."""
     return await in_db(_card)(*watched)

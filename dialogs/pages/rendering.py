@@ -28,7 +28,7 @@ from pygments.lexer import DelegatingLexer, Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
-from dialogs.common.bounded import Bounded
+from dialogs.common.bounded import BoundedCache
 
 # A fence may be the first line of a list item.
 FENCE = re.compile(r"^(?P<lead>(?:\s|[-+*]\s|\d{1,9}[.)]\s)*)(?P<mark>`{3,}|~{3,})(?P<rest>.*)$")
@@ -44,7 +44,7 @@ KEPT_BELOW, MOST_BYTES = 20_000, 8 * 1024 * 1024
 # A lexer's single match over a long line can take minutes, and nothing can interrupt it: such code has no colours.
 HIGHLIGHT_BELOW = 20_000
 HIGHLIGHT_LINE_BELOW = 1_000
-# Between two matches there is a way out.
+# Highlighting stops after so many seconds, between two matches of the lexer.
 HIGHLIGHT_SECONDS = 0.5
 CLASSES = frozenset({"class"})
 ALLOWED: dict[str, frozenset[str]] = {
@@ -61,7 +61,7 @@ ALLOWED: dict[str, frozenset[str]] = {
 ALIGNMENTS = {"text-align:left": "start", "text-align:right": "end", "text-align:center": "center"}
 # A page has half a dozen of them; one with a long history is 30 KB.
 KEPT = 256
-_BLOCKS: Bounded[tuple[str, str], SafeString] = Bounded(MOST_BYTES)
+_BLOCKS: BoundedCache[tuple[str, str], SafeString] = BoundedCache(MOST_BYTES)
 
 
 def split_blocks(text: str) -> list[str]:

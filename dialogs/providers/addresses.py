@@ -1,4 +1,4 @@
-"""Which base URLs are taken, for every door that one comes in by: the command, the admin form, the files.
+"""Which base URLs are accepted, wherever one comes from: the command, the admin form, the files.
 
 Pure. What a provider makes of its address (where `/v1` goes) stands here too, so that it is said once.
 """
@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 SCRIPTED = "scripted"
 _BARE = re.compile(r"(?P<host>[A-Za-z0-9._\-]+|\[[0-9A-Fa-f:.]+\])(?P<port>:[0-9]{1,5})?(/[^\s:]*)?")
-# What people copy who copy the whole address of a request.
+# The end of a request's whole address, which people copy instead of the base URL.
 _ENDPOINT = re.compile(
     r"(?:/chat/completions|(?<=/v1)/(?:models|messages|responses|embeddings)|(?<=/api)/(?:chat|tags|generate))\Z"
 )
@@ -39,7 +39,7 @@ def clean_base_url(text: str, *, kind: str) -> str:
 
 
 def with_scheme(text: str) -> str:
-    """As a person writes it: "localhost:9999" and "api.example.com/v1" lack only what every address begins with.
+    """Add the scheme that a person left out, as in "localhost:9999" and "api.example.com/v1".
 
     A name on the internet is asked over TLS; a number, a name without a dot, and whatever has a port, is a server near.
     """
@@ -51,7 +51,7 @@ def with_scheme(text: str) -> str:
 
 
 def _parts(text: str) -> SplitResult:
-    # Never quote the text in a complaint: it may hold a password.
+    # No error quotes the text: it may hold a password.
     if re.search(r"[\s\x00-\x1f\x7f\\]", text):
         raise InvalidAddress(_("A base URL has no blanks, backslashes or control characters."))
     try:
@@ -73,7 +73,7 @@ def _script_name(text: str) -> str:
 
 
 def is_elsewhere(before: str, now: str) -> bool:
-    """Does an address lead to another server than the one before it? Paths on one server lead to that server."""
+    """Is the new address on another server than the old one? Another path on the same server is not."""
     one, other = urlsplit(before), urlsplit(now)
     return (one.scheme, one.netloc.lower()) != (other.scheme, other.netloc.lower())
 
@@ -104,5 +104,5 @@ def openai_base(base_url: str) -> str:
 
 
 def is_openai(base_url: str) -> bool:
-    """OpenAI's own service, here or at Azure: it refuses what it does not know."""
+    """Is this OpenAI's own service, here or at Azure? It refuses fields that it does not know."""
     return f".{urlsplit(base_url).hostname or ''}".endswith((".openai.com", ".azure.com"))

@@ -55,7 +55,7 @@ NO_KEY = "none"
 MOST_MODELS = 1000
 
 Events = anthropic.AsyncStream[object]
-# The API insists on a ceiling for the answer; every current model takes this one.
+# The API requires `max_tokens`; every current model accepts this value.
 DEFAULT_MAX_TOKENS = 8_192
 TOOL_CHOICES = {"auto": "auto", "none": "none", "required": "any"}
 FINISH_REASONS = {
@@ -128,7 +128,7 @@ def wire_request(request: ChatRequest) -> dict[str, Any]:
 
 
 def _wire_messages(messages: list[ChatMessage]) -> list[dict[str, Any]]:
-    """One message a turn: a message without content is refused, and of an empty one nothing can be sent."""
+    """One message for each run of one role. Empty messages are left out: the API refuses them."""
     if messages and not _blocks(messages[-1]):
         raise refused("The last message is empty, and this service takes no empty message.")
     said = [("assistant" if m.role == "assistant" else "user", blocks) for m in messages if (blocks := _blocks(m))]
@@ -235,7 +235,7 @@ class MessageStream:
             self.at_end |= {name: count for name, count in as_mapping(event.get("usage")).items() if count is not None}
 
     def end(self) -> Iterator[StreamEvent]:
-        """What closes a whole answer. Raises a ProviderError when the answer is not whole."""
+        """The last events of a complete answer. Raises a ProviderError when the answer is incomplete."""
         if not self.heard:
             raise ProviderUnreachable(NOTHING_CAME)
         if not self.begun:

@@ -69,14 +69,14 @@ class ReasoningDelta:
 
 @dataclass(frozen=True)
 class ArgumentsDelta:
-    """A piece of a call's name or arguments as it comes: to be counted, never to be shown."""
+    """A piece of a streamed tool call's name or arguments. It is counted as tokens, and not shown."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class ToolCallReady:
-    """Sent once a call, when its arguments are complete."""
+    """Sent once for each tool call, when its arguments are complete."""
 
     call: ToolCall
 
@@ -136,7 +136,7 @@ class ProviderSettings:
 
 
 class Provider(Protocol):
-    """A class may offer `tokenizing.CountsTokens` besides."""
+    """The contract. A class may implement `tokenizing.CountsTokens` too."""
 
     kind: ClassVar[str]
 

@@ -60,7 +60,7 @@ class PartialCall:
 
 @dataclass
 class ChatStream:
-    # By their index; and those whose index another call has taken.
+    # Calls by their index; and calls whose index another call has taken over.
     calls: dict[int, PartialCall] = field(default_factory=dict)
     earlier: list[tuple[int, PartialCall]] = field(default_factory=list)
     usage: Usage | UsageUnavailable = field(default_factory=lambda: normalise(None))
@@ -81,7 +81,7 @@ class ChatStream:
         return self._deltas(as_mapping(choice.get("delta")))
 
     def end(self) -> Iterator[StreamEvent]:
-        """What closes a whole answer. Raises a ProviderError when the answer is not whole."""
+        """The last events of a complete answer. Raises a ProviderError when the answer is incomplete."""
         if not self.begun:
             raise BadAnswer("The provider's answer is no chat stream: it holds no choices.")
         if self.reason == "error":
@@ -133,7 +133,7 @@ class ChatStream:
 
 
 def _raw(usage: object, timings: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What was sent, for the record: the usage as it stood, llama.cpp's timings beside it."""
+    """The usage as the server sent it, with llama.cpp's timings, to be stored."""
     sent = dict(usage) if isinstance(usage, Mapping) else {"usage": usage}
     return sent | ({"timings": timings} if timings else {})
 

@@ -1,5 +1,5 @@
-"""From what the SDKs raise to the ProviderError family, and which refusals say that a request is too long: the only
-place that knows both.
+"""Translates what the SDKs raise into ProviderErrors, and recognises refusals that say that a request is too long. No
+other file knows both.
 
 The two official SDKs name their errors alike, so one translation serves both. No text leaves here that
 holds a key, however the server or a library came to quote it.
@@ -42,7 +42,7 @@ KEYLIKE = re.compile(r"\b(?:sk|gsk|xai|rk|pk)[-_][\w*.\-]{6,}|\bAIza[\w\-*]{10,}
 HIDDEN = "[key]"
 NUMBER = re.compile(r"\d{1,9}(\.\d+)?")
 
-# What an error inside a stream calls itself, as the status it would have had before the first byte.
+# The `type` of an error inside a stream, and the HTTP status that the same error has before the first byte.
 STATUS_OF_TYPE = {
     "authentication_error": 401,
     "invalid_api_key": 401,
@@ -63,7 +63,7 @@ WITHOUT_TOOLS = re.compile(
     r"|tools param requires|enable-auto-tool-choice|that support tool use",
     re.IGNORECASE,
 )
-# Paying, not waiting, helps here, although it comes as a 429.
+# Out of credit: waiting does not help, although the status is 429.
 OUT_OF_CREDIT = frozenset({"insufficient_quota", "billing_error"})
 ERRORS: dict[int, type[ProviderError]] = {
     401: AuthenticationRefused,
@@ -76,7 +76,7 @@ ERRORS: dict[int, type[ProviderError]] = {
 
 @contextmanager
 def translated(sdk: ModuleType, settings: ProviderSettings) -> Iterator[None]:
-    """Whatever the SDK raises inside becomes a ProviderError. What is our own mistake stays as it is."""
+    """Inside, each error of the SDK becomes a ProviderError. Errors of our own code stay as they are."""
     try:
         yield
     except ProviderError as error:
@@ -111,8 +111,8 @@ def translate(error: Exception, *, sdk: ModuleType, settings: ProviderSettings) 
 
 
 def from_answer(status: int | None, body: object, *, headers: Mapping[str, str] | None = None) -> ProviderError:
-    """What an error body means. A status of None or 200 is an error inside a stream that began well."""
-    words = said(body, status)
+    """The ProviderError for an error body. Status None or 200: the error came inside a stream that had begun."""
+    words = error_text(body, status)
     overflow = classify(status, body)
     if overflow:
         return ContextOverflow(
@@ -154,7 +154,7 @@ def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
     return max(0.0, (moment - now).total_seconds())
 
 
-def said(body: object, status: int | None) -> str:
+def error_text(body: object, status: int | None) -> str:
     """The provider's own words, short enough for a page."""
     if status is not None and 300 <= status < 400:
         return f"HTTP {status}: it sends us to another address, which is not followed. Is the base URL right?"
@@ -172,7 +172,7 @@ def redacted(text: str, key: str) -> str:
 
 
 def _unreachable(error: Exception, settings: ProviderSettings) -> ProviderError:
-    # The SDKs wrap what the HTTP library raised, sometimes.
+    # Some SDK errors wrap the error of the HTTP library.
     cause = error if isinstance(error, httpx2.TransportError) else error.__cause__ or error
     if isinstance(cause, httpx2.ConnectTimeout):
         return ProviderUnreachable(f"{settings.base_url}: no connection within {settings.connect_timeout:g} s.")
@@ -219,12 +219,12 @@ def _stated_status(body: object) -> int:
 # None and 200 are errors inside a stream that began well.
 STATUSES = frozenset({None, 200, 400, 413, 422})
 RATE_LIMITS = frozenset({"429", "rate_limit_error", "rate_limit_exceeded"})
-# No chat model is served with less; one vLLM version printed the room left, 3, as the maximum.
+# No chat model has a smaller window; one vLLM version printed the tokens that were left, 3, as the maximum.
 LEAST_WINDOW = 128
-# Enough for every message of a server, too little to search what a client may have pasted.
+# Enough for every error text of a server; bounds the search where a server echoes a long request.
 LONGEST_TEXT = 4_000
 DEEPEST = 5
-# Where servers put their words. Others may echo the request, and a person may well write about overflows.
+# The fields of an error's text. Other fields may echo the request, in which a person may write about overflows.
 SPEAKING = ("error", "message", "type", "code", "detail", "msg", "metadata", "raw", "error_msg")
 
 _N = r"(?P<n>\d[\d,_]*)"
@@ -299,7 +299,7 @@ class Overflow:
 
 
 def classify(status: int | None, body: object) -> Overflow | None:
-    """None when this error is something else. `body` is parsed JSON or text, with or without its `error` wrapper."""
+    """The Overflow in an error body, or None. `body` is parsed JSON or text, with or without its `error` wrapper."""
     if status not in STATUSES:
         return None
     words = list(_words(_parsed(body), DEEPEST))

@@ -1,6 +1,6 @@
-"""What the providers that speak HTTP share: how they connect, how much a server may send, answers that are not what was
-asked for, and what streams are made of: server-sent events, as OpenAI's chat completions have them, and Ollama's lines.
-Every word of an answer is one, so they are read in few steps: an SDK takes three times as many.
+"""What providers over HTTP share: connecting, the bound on an answer's bytes, refusing answers that are no stream, and
+parsing streams: server-sent events, as of OpenAI's chat completions, and Ollama's JSON lines.
+Each token is an event, so parsing is kept short: an SDK takes three times as many steps.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dialogs.providers.base import (
 )
 from dialogs.providers.errors import from_answer
 
-# Under the minute after which most proxies hang up on whoever says nothing.
+# Below the 60 seconds after which most proxies close an idle connection.
 KEEP_ALIVE_SECONDS = 45.0
 # Any number of requests at once: a queue in here, which nobody sees, would stand in their way, and a server says
 # itself when it is full. Every request looks through all idle connections, so they are few.
@@ -43,7 +43,7 @@ NOTHING_CAME = "The stream ended before the answer began."
 # What JSON takes for white space.
 WHITE = " \t\n\r"
 _read = json.JSONDecoder().raw_decode
-# What comes after the last event is read, or the connection could not be used again.
+# The bytes after the last event are read for so long: else the connection could not be used again.
 REST_SECONDS = 0.1
 
 
@@ -64,7 +64,7 @@ def timeouts(settings: ProviderSettings) -> httpx2.Timeout:
 
 
 def certificates() -> ssl.SSLContext:
-    """One for the process: reading the system's certificates takes longer than everything else about a client."""
+    """One SSL context for the process: reading the system's certificates is the slowest part of making a client."""
     with _one_at_a_time:
         return _load_certificates()
 
@@ -73,7 +73,7 @@ def certificates() -> ssl.SSLContext:
 def _load_certificates() -> ssl.SSLContext:
     context = httpx2.create_ssl_context()
     context.set_alpn_protocols(["http/1.1"])
-    # Every new connection would set this again, while another thread may be reading it without the interpreter's lock.
+    # Each new connection would set this again, while another thread may read it without the GIL.
     context.set_alpn_protocols = lambda alpn_protocols: None  # type: ignore[method-assign]
     return context
 
@@ -112,7 +112,7 @@ def json_of(response: httpx2.Response) -> Any:
 
 
 def as_event(sent: object) -> Mapping[str, Any]:
-    """One event of a stream. The SDKs hand on whatever JSON came."""
+    """The event as a mapping. The SDKs pass on JSON of any shape."""
     if not isinstance(sent, dict):
         raise BadAnswer(f"The provider sent {type(sent).__name__} where an object is due.")
     return sent
@@ -144,7 +144,7 @@ async def events_of(response: httpx2.Response) -> AsyncGenerator[Iterator[Any], 
 
     Raises ProviderUnreachable where none came: whoever was to answer was lost by a proxy that had begun to.
     """
-    reading, pieces = Reading(), response.aiter_bytes()
+    reading, pieces = EventParser(), response.aiter_bytes()
     async for piece in pieces:
         yield reading.events(piece)
         if reading.is_done:
@@ -181,7 +181,7 @@ def _sound(event: StreamEvent | Exception) -> StreamEvent:
 
 
 def _all_json_of(said: Sequence[bytes]) -> Iterable[Any]:
-    """Each read as JSON: all at once, as a list. Where that is not what they are, one by one until the one at fault."""
+    """The events parsed as one JSON list; where that fails, one by one until the invalid one."""
     if len(said) > 1:
         with suppress(ValueError):
             found = _json_of(b"[%b]" % b",".join(said))
@@ -191,7 +191,7 @@ def _all_json_of(said: Sequence[bytes]) -> Iterable[Any]:
 
 
 def _json_of(said: bytes) -> Any:
-    """As `json.loads` reads it, in fewer steps."""
+    """The same as `json.loads`, in fewer steps."""
     text = said.decode().strip(WHITE)
     found, end = _read(text)
     if end < len(text):
@@ -199,30 +199,30 @@ def _json_of(said: bytes) -> Any:
     return found
 
 
-class Reading:
+class EventParser:
     """A stream of events, piece by piece. Of an event only its data is kept."""
 
     def __init__(self) -> None:
-        # The pieces of the line that has not ended yet.
+        # The pieces of the line whose end has not come yet.
         self._rest: list[bytes] = []
         self._data: list[bytes] = []
         self.has_begun = self.is_done = False
 
     def events(self, piece: bytes) -> Iterator[Any]:
-        """The events that are whole now, until the one that says that no more will come."""
+        """The events that are complete now, up to the one that ends the stream."""
         whole = list(self.add(piece))
         done = next((at for at, data in enumerate(whole) if DONE in data and data.lstrip().startswith(DONE)), None)
         self.is_done = done is not None
         yield from _all_json_of(whole[:done])
 
     def add(self, piece: bytes) -> Iterator[bytes]:
-        """The data of each event that is whole now."""
+        """Take in a piece of the stream; the data of each event that is complete now."""
         self._rest.append(piece)
-        # An image is one line in hundreds of pieces, which are put together once.
+        # A line with an image comes in hundreds of pieces: they are joined once.
         if b"\n" not in piece and b"\r" not in piece:
             return
         lines = b"".join(self._rest).splitlines(keepends=True)
-        # What ends with a carriage return may be half of a line's end.
+        # A carriage return at the end may be the first half of "\r\n".
         self._rest = [lines.pop()] if not lines[-1].endswith(b"\n") else []
         for line in lines:
             if line[:5] == b"data:":
@@ -235,19 +235,19 @@ class Reading:
 
 # One event of a stream: all between two empty lines of server-sent events, or one line. No call's arguments are longer.
 LONGEST_EVENT_BYTES = 8 * 1024 * 1024
-# A body that is no stream, and what a compressed stream unfolds to.
+# The most bytes of a body that is no stream, and of a stream after decompression.
 LONGEST_BODY_BYTES = 64 * 1024 * 1024
 PIECE_BYTES = 64 * 1024
 STREAMS = frozenset({"text/event-stream", "application/x-ndjson", "application/ndjson", "application/jsonl"})
 ENDINGS = (b"\n\n", b"\r\r", b"\r\n\r\n")
-# What can be unfolded piece by piece.
+# The encodings that can be decompressed piece by piece.
 ENCODINGS = "gzip, deflate"
 
 Hook = Callable[[Any], Awaitable[None]]
 
 
 async def bounded(events: AsyncGenerator[StreamEvent, None]) -> AsyncGenerator[StreamEvent, None]:
-    """These, until the answer is longer or has taken longer than one may. Silence is the read timeout's matter."""
+    """The events, until the answer is too long in characters or seconds. Silence is bounded by the read timeout."""
     chars, until = 0, _until()
     most_chars = settings.DOMINDS_MAX_ANSWER_CHARS
     async with aclosing(events):
@@ -275,21 +275,21 @@ async def ask_for_what_can_be_bounded(request: httpx2.Request) -> None:
 
 
 async def bound(response: httpx2.Response) -> None:
-    """From now on, whoever reads the answer reads it unfolded, and gets BadAnswer where it does not end."""
+    """Replace the response's stream by one that decompresses it and raises BadAnswer above the bound."""
     stream = response.stream
     assert isinstance(stream, httpx2.AsyncByteStream)
     encoding = response.headers.pop("content-encoding", "").strip().lower()
-    response.stream = Bounded(stream, encoding=encoding, content_type=content_type(response))
+    response.stream = BoundedStream(stream, encoding=encoding, content_type=content_type(response))
 
 
 HOOKS: dict[str, list[Hook]] = {"request": [ask_for_what_can_be_bounded], "response": [bound]}
 
 
-class Bounded(httpx2.AsyncByteStream):
+class BoundedStream(httpx2.AsyncByteStream):
     def __init__(self, stream: httpx2.AsyncByteStream, *, encoding: str, content_type: str) -> None:
         self._stream, self._encoding = stream, encoding
         self._ending = _ends_events if content_type == "text/event-stream" else _ends_lines
-        # Nothing says how long a stream as such may be: the driver does, which knows what of it is an answer.
+        # A plain stream has no bound here: the driver bounds the answer in it.
         self._is_endless = content_type in STREAMS and encoding in {"", "identity"}
         self._is_stream = content_type in STREAMS
         self._all = self._pending = 0
@@ -298,7 +298,7 @@ class Bounded(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         unfold, until = _unfolding(self._encoding), _until()
         async for raw in self._stream:
-            # What says nothing, as signs that a server lives, is no event and no silence either.
+            # Keep-alive comments are no events, and never let the read timeout pass: the whole time is bounded here.
             _refuse_after(until)
             for piece in unfold(raw):
                 self._count(piece)
@@ -345,7 +345,7 @@ def _unfolding(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
 
 
 def _pieces(unfolding: Any, raw: bytes) -> Iterator[bytes]:
-    """However much a few bytes unfold to, never more than a piece of it is held."""
+    """Decompress in pieces of bounded size, so that a few bytes that expand to gigabytes take no memory."""
     piece = b""
     while raw or len(piece) == PIECE_BYTES:
         try:

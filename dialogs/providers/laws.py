@@ -20,11 +20,11 @@ from dialogs.providers.base import ChatMessage, ToolCall
 from health.compaction.reading.pairing import NO_RESULT, STRAY_RESULT
 
 ROLES = frozenset({"system", "user", "assistant", "tool"})
-# What stands where an answer or the beginning of a talk would have to.
+# Texts that fill in where a strict template requires an answer, or a first user message.
 EARLIER = "[Earlier messages are not shown.]"
 UNANSWERED = "[No answer: the next message came first.]"
 OF_SYSTEM = "[From the system]"
-# What a strict template takes as the id of a call.
+# The form of a tool call's id that strict templates accept.
 ID = re.compile(r"[A-Za-z0-9]{9}")
 
 Mend = Callable[[list[ChatMessage]], list[ChatMessage]]
@@ -58,7 +58,7 @@ OF_SHAPE = re.compile(
     r"|tool call ids? should be|only user and assistant roles|no user query found|system message must be"
     r"|first message must use the .?user|"
     + WITHOUT_SYSTEM.pattern
-    # Where an answer without a word stands: Mistral, vLLM, Moonshot, Bedrock, xAI, gateways.
+    # Refusals of an empty assistant message: Mistral, vLLM, Moonshot, Bedrock, xAI, gateways.
     + r"|content or .?tool_calls|invalid assistant message|non-empty content|has no content"
     r"|assistant.? must not be empty|content field in the message object at [\w.]{1,40} is empty"
     r"|at least one content element",
@@ -155,7 +155,7 @@ def _waiting(message: ChatMessage, asking: ChatMessage) -> dict[str, list[str]]:
 
 
 def _with_own_ids(message: ChatMessage) -> ChatMessage:
-    """No two calls of one message under one id."""
+    """Give each call of a message an id of its own."""
     taken: set[str] = set()
     calls = []
     for at, call in enumerate(message.tool_calls):
@@ -245,7 +245,7 @@ def short_id(call_id: str) -> str:
 
 
 def _no_system(messages: list[ChatMessage]) -> list[ChatMessage]:
-    """What the system says is the beginning of the user's first message."""
+    """The system message becomes the beginning of the first user message."""
     return _alternating([_by_user(message) if is_system(message) else message for message in messages])
 
 

@@ -12,7 +12,7 @@ from dialogs.providers.addresses import api_root
 from dialogs.providers.base import ModelFacts, ModelNotFound, ProviderSettings, RequestRefused
 from dialogs.providers.errors import translated
 from dialogs.providers.openai_compatible import OpenAICompatible
-from dialogs.providers.tokenizing import LLAMACPP, Sizes, ask
+from dialogs.providers.tokenizing import LLAMACPP, Sizes, measure
 from dialogs.providers.usage import as_mapping, whole
 
 
@@ -24,7 +24,7 @@ class LlamaCpp(OpenAICompatible):
         return f"{api_root(base_url)}/v1"
 
     async def read_limits(self, model_id: str) -> ModelFacts:
-        """What one request has to itself: `/props` says what a slot holds, the models list is the second source."""
+        """The window of one request: `/props` states the context of a slot; else the list of models states it."""
         listed = await super().read_limits(model_id)
         with translated(openai, self.settings):
             window = await self._slot() or await self._slot(model_id) or listed.context_length
@@ -32,7 +32,7 @@ class LlamaCpp(OpenAICompatible):
 
     @classmethod
     def count_tokens(cls, settings: ProviderSettings, texts: Sequence[str], model: str, *, seconds: float) -> Sizes:
-        return ask(LLAMACPP, settings, texts, model, seconds=seconds)
+        return measure(LLAMACPP, settings, texts, model, seconds=seconds)
 
     async def _slot(self, model_id: str = "") -> int | None:
         """A server that routes to several models answers 0, a dummy, unless it is asked for one of them."""

@@ -21,7 +21,7 @@ from dialogs.providers.base import BadAnswer, ModelFacts, ModelNotFound, Provide
 from dialogs.providers.errors import translated
 from dialogs.providers.http import json_of
 from dialogs.providers.openai_compatible import OpenAICompatible
-from dialogs.providers.tokenizing import CountsNothing, Sizes
+from dialogs.providers.tokenizing import CannotCount, Sizes
 from dialogs.providers.usage import as_list, as_mapping, as_text, whole
 
 LOAD = "/api/v1/models/load"
@@ -38,7 +38,7 @@ class LMStudio(OpenAICompatible):
 
     @classmethod
     def count_tokens(cls, settings: ProviderSettings, texts: Sequence[str], model: str, *, seconds: float) -> Sizes:
-        raise CountsNothing("LM Studio has no path for it.")
+        raise CannotCount("LM Studio has no path for it.")
 
     async def list_models(self) -> tuple[ModelFacts, ...]:
         return tuple(entry.facts for entry in await self._listed())
@@ -46,7 +46,7 @@ class LMStudio(OpenAICompatible):
     async def read_limits(self, model_id: str) -> ModelFacts:
         facts = _chosen(await self._listed(), model_id)
         if facts.loaded and facts.context_length is None:
-            # The newer list has said no window: the older one may.
+            # The newer list states no window: the older one may.
             older = of_v0(await self._body(V0)) or ()
             known = [entry.facts for entry in older if entry.facts.model_id == model_id and entry.facts.context_length]
             return known[0] if known else facts
@@ -74,7 +74,7 @@ class LMStudio(OpenAICompatible):
         return found
 
     async def _body(self, path: str) -> Any:
-        """The answer's JSON. None from a version without this path: it answers 404, or 200 and an error."""
+        """The response's JSON. None where this version lacks the path: it answers 404, or 200 and an error."""
         with translated(openai, self.settings):
             try:
                 return await self._get(f"{native_root(self.settings.base_url)}{path}")
@@ -114,7 +114,7 @@ def of_v0(body: object) -> tuple[Listed, ...] | None:
 
 
 def _chatting(models: object) -> Iterator[Mapping[str, Any]]:
-    """The models that chat, without those that only embed."""
+    """The chat models: those that only embed are left out."""
     for model in map(as_mapping, as_list(models)):
         if not as_text(model.get("type")).startswith(EMBEDDING):
             yield model
@@ -155,5 +155,5 @@ def _unloaded(name: str, maximum: int | None, about: str) -> ModelFacts:
 
 
 def _about(*facts: object) -> str:
-    """What tells two models apart: architecture, size, quantization."""
+    """A note on the model for people: architecture, size, quantization."""
     return ", ".join(filter(None, map(as_text, facts)))

@@ -54,7 +54,7 @@ from dialogs.providers.usage import Dialect, as_list, as_mapping, as_text, norma
 
 LATEST = ":latest"
 TELLING = ("family", "parameter_size", "quantization_level")
-# OpenAI's words for how much to think, as Ollama has them.
+# OpenAI's values of `reasoning_effort`, as Ollama's `think`.
 EFFORTS: dict[str, bool | str] = {
     "none": False,
     "minimal": "low",
@@ -73,7 +73,7 @@ class Ollama:
         self.settings = settings
         self._client = httpx2.AsyncClient(
             base_url=native_root(settings.base_url),
-            # Ollama itself wants no key; a proxy before it may.
+            # Ollama itself takes no key; a proxy in front of it may.
             headers={"authorization": f"Bearer {settings.api_key}"} if settings.api_key else {},
             **connecting(settings),
         )
@@ -121,7 +121,7 @@ class Ollama:
         return json_of(response)
 
     async def _with_window(self, overflow: ContextOverflow, request: ChatRequest) -> ContextOverflow:
-        """Ollama's words name no number. What is set aside is asked for: it may be less than what was wished."""
+        """Ollama's refusal states no number. The loaded window is read: it may be smaller than requested."""
         window = overflow.context_window
         with suppress(ProviderError):
             window = window or (await self.read_limits(request.model)).context_length
@@ -215,7 +215,7 @@ def wire_request(request: ChatRequest) -> dict[str, Any]:
         "shift": False,
         "options": {name: value for name, value in options.items() if value} | _options(request.options),
     }
-    # Of OpenAI's choices Ollama knows one, and only by not being offered any.
+    # Of `tool_choice` Ollama can do "none" only: no tools are sent then.
     if request.tools and request.options.get("tool_choice") != "none":
         body["tools"] = list(request.tools)
     return body | _format(request.options.get("response_format")) | _thinking(request.options)
@@ -289,14 +289,14 @@ class OllamaStream:
         yield from self._deltas(as_mapping(chunk.get("message")))
 
     def end(self) -> Iterator[StreamEvent]:
-        """What closes a whole answer. Raises a ProviderError when the answer is not whole."""
+        """The last events of a complete answer. Raises a ProviderError when the answer is incomplete."""
         if not ({"message", "done"} & self.last.keys()):
             raise BadAnswer("The provider's answer is no chat stream: it holds no messages.")
         if self.last.get("done") is not True:
             raise ProviderUnreachable("The stream ended before the answer was complete.")
         yield from map(ToolCallReady, self.calls)
         counted = {name: self.last[name] for name in COUNTS if name in self.last}
-        # Absent is unknown: older versions leave the prompt's count out when it was cached.
+        # An absent count is unknown: older versions leave the prompt's count out when the prompt was cached.
         yield UsageReported(normalise(counted or None, dialect=Dialect.OLLAMA), recordable(counted) or None)
         yield Finished(self._reason())
 
@@ -320,6 +320,6 @@ class OllamaStream:
         )
 
     def _reason(self) -> str:
-        """Ollama says "stop" after calls too."""
+        """The finish reason. Ollama says "stop" after tool calls too."""
         reason = as_text(self.last.get("done_reason")) or "stop"
         return "tool_calls" if self.calls and reason == "stop" else reason

@@ -28,7 +28,7 @@ from dialogs.providers.http import (
     timeouts,
 )
 from dialogs.providers.options import OF_OPENAI, OF_OTHERS, OF_TOOLS, chosen, written_arguments
-from dialogs.providers.tokenizing import LLAMACPP, VLLM, CountsNothing, Sizes, ask
+from dialogs.providers.tokenizing import LLAMACPP, VLLM, CannotCount, Sizes, measure
 from dialogs.providers.usage import facts_in
 
 NO_KEY = "none"
@@ -42,9 +42,9 @@ class OpenAICompatible:
         http = openai.DefaultAsyncHttpxClient(**connecting(settings))
         self._client = openai.AsyncOpenAI(
             base_url=self.base(settings.base_url),
-            # An empty key makes a header that HTTP forbids; a server without keys ignores this word.
+            # An empty key makes an invalid header; a server without keys ignores this word.
             api_key=settings.api_key or NO_KEY,
-            # Given, so that the SDK sends nothing of the environment's to somebody else's server.
+            # Set here, so that the SDK does not send values of the environment to another company's server.
             admin_api_key="",
             organization="",
             project="",
@@ -64,7 +64,7 @@ class OpenAICompatible:
 
     @staticmethod
     def base(base_url: str) -> str:
-        """What the SDK appends its paths to."""
+        """The base URL to which the SDK appends its paths."""
         return openai_base(base_url)
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
@@ -93,11 +93,11 @@ class OpenAICompatible:
     def count_tokens(cls, settings: ProviderSettings, texts: Sequence[str], model: str, *, seconds: float) -> Sizes:
         """Count as vLLM does, else as llama.cpp: that too may be connected as an OpenAI-compatible server."""
         if is_openai(settings.base_url):
-            raise CountsNothing("OpenAI has no path for it.")
+            raise CannotCount("OpenAI has no path for it.")
         try:
-            return ask(VLLM, settings, texts, model, seconds=seconds)
-        except CountsNothing:
-            return ask(LLAMACPP, settings, texts, model, seconds=seconds)
+            return measure(VLLM, settings, texts, model, seconds=seconds)
+        except CannotCount:
+            return measure(LLAMACPP, settings, texts, model, seconds=seconds)
 
     async def aclose(self) -> None:
         await self._client.close()
@@ -143,10 +143,10 @@ def wire_request(request: ChatRequest, *, of_openai: bool = False) -> dict[str, 
         body["max_completion_tokens" if of_openai else "max_tokens"] = request.max_output_tokens
     body["stream_options"] = {"include_usage": True}
     if request.tools:
-        # A choice of tools is refused where there are none to choose from.
+        # Servers refuse `tool_choice` in a request without tools.
         body |= {"tools": list(request.tools)} | chosen(request.options, OF_TOOLS)
     if request.continues and not of_openai:
-        # vLLM and its like want to be told; llama.cpp and others do so anyway.
+        # vLLM and others need this flag; llama.cpp and others do so without it.
         body |= {"continue_final_message": True, "add_generation_prompt": False}
     return body | chosen(request.options, OF_OPENAI if of_openai else OF_OTHERS)
 

@@ -53,7 +53,7 @@ OF_OLLAMA: Names = same(
 
 
 def chosen(options: Mapping[str, Any], names: Names) -> dict[str, Any]:
-    """Under the service's names, in the order of its table. Null asks for the service's own default, like nothing."""
+    """The options under the service's names, in the order of its table. Null, like absence, means its default."""
     return {theirs: options[ours] for ours, theirs in names.items() if options.get(ours) is not None}
 
 
@@ -128,7 +128,7 @@ def written_arguments(call: ToolCall) -> str:
 
 
 def _parsed(arguments: str) -> Any:
-    """The text itself where it is no JSON; NaN and infinity are none."""
+    """The parsed JSON; where the text is no JSON (NaN and infinity are none), the text itself."""
     try:
         return json.loads(arguments or "{}", parse_constant=_refuse)
     except (ValueError, RecursionError):
@@ -152,5 +152,5 @@ def _data(url: str) -> Data:
     media_type, *rest = head.removeprefix("data:").split(";")
     if not head.startswith("data:") or "base64" not in rest:
         raise refused("Write an image or a file as a data URL with base64, like data:image/png;base64,… .")
-    # A name that is often written and was never registered.
+    # A media type that is often written and was never registered.
     return Data("image/jpeg" if media_type == "image/jpg" else media_type, content)

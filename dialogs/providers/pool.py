@@ -20,7 +20,7 @@ IDLE_SECONDS = 60.0
 
 
 @dataclass
-class Kept:
+class PooledProvider:
     """An open provider, and how many requests run on it."""
 
     settings: ProviderSettings
@@ -30,28 +30,28 @@ class Kept:
 
 
 @dataclass
-class Shelf:
-    """What one event loop keeps open. Between two awaits nobody else changes it."""
+class LoopPool:
+    """The open providers of one event loop. No other coroutine changes them between two awaits."""
 
-    kept: dict[ProviderSettings, Kept] = field(default_factory=dict)
+    kept: dict[ProviderSettings, PooledProvider] = field(default_factory=dict)
     closing: set[asyncio.Task[None]] = field(default_factory=set)
     ending: AsyncGenerator[None, None] | None = None
 
-    def borrow(self, settings: ProviderSettings) -> Kept:
-        kept = self.kept.get(settings) or Kept(settings, make_provider(settings))
+    def borrow(self, settings: ProviderSettings) -> PooledProvider:
+        kept = self.kept.get(settings) or PooledProvider(settings, make_provider(settings))
         self.kept[settings] = kept
         kept.borrowers += 1
         if kept.retirement:
             kept.retirement.cancel()
         return kept
 
-    def give_back(self, kept: Kept) -> None:
+    def give_back(self, kept: PooledProvider) -> None:
         """Give a provider back without waiting for anything: the caller may just have been cancelled."""
         kept.borrowers -= 1
         if not kept.borrowers:
             kept.retirement = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._retire, kept)
 
-    def _retire(self, kept: Kept) -> None:
+    def _retire(self, kept: PooledProvider) -> None:
         self.kept.pop(kept.settings, None)
         task = asyncio.ensure_future(kept.provider.aclose())
         self.closing.add(task)
@@ -65,14 +65,14 @@ class Shelf:
             await kept.provider.aclose()
 
 
-_shelves: dict[asyncio.AbstractEventLoop, Shelf] = {}
+_shelves: dict[asyncio.AbstractEventLoop, LoopPool] = {}
 
 
 @asynccontextmanager
 async def borrowed(settings: ProviderSettings) -> AsyncIterator[Provider]:
     """A provider to use but not to close. Raises NotConfigured."""
     if settings.kind == SCRIPTED:
-        # A scripted provider holds no connection, and its file is to be read anew.
+        # A scripted provider has no connection, and reads its file again for each request.
         yield make_provider(settings)
         return
     shelf = await _shelf()
@@ -86,13 +86,13 @@ async def borrowed(settings: ProviderSettings) -> AsyncIterator[Provider]:
         shelf.give_back(kept)
 
 
-async def _shelf() -> Shelf:
+async def _shelf() -> LoopPool:
     loop = asyncio.get_running_loop()
     if loop not in _shelves:
-        # A loop that was closed without ending its generators; the sockets went with it.
+        # The loop was closed without closing its generators; its sockets are closed with it.
         for closed in [other for other in list(_shelves) if other.is_closed()]:
             _shelves.pop(closed, None)
-        shelf = _shelves[loop] = Shelf()
+        shelf = _shelves[loop] = LoopPool()
         shelf.ending = _ending(loop)
         await anext(shelf.ending)
     return _shelves[loop]

@@ -20,9 +20,9 @@ from dialogs.providers.http import connecting
 from dialogs.providers.registry import make_provider
 from dialogs.providers.usage import as_mapping
 
-# A person waits for the answer, and no model thinks about it.
+# Short: a person waits for the answer, and no model has to generate it.
 PATIENCE_SECONDS = 20.0
-# How long a question may take that perhaps only servers of another kind answer.
+# The timeout of a request that servers of another kind may not answer.
 SHORT_PATIENCE_SECONDS = 3.0
 # What Ollama says at the root of its address.
 OLLAMA_SAYS = "Ollama is running"

@@ -91,7 +91,7 @@ class Scripted:
         raise ModelNotFound(f"The script lists no model called {model_id!r}.")
 
     async def aclose(self) -> None:
-        """Nothing is open between two calls."""
+        """Nothing to close: there is no connection between two calls."""
 
     def _goes_on(self, request: ChatRequest) -> bool:
         """Whether the answer continues the message that ends the request, as some models do."""
@@ -100,7 +100,7 @@ class Scripted:
         return bool(self.script.continues and request.continues and is_begun)
 
     async def _fail(self, step: Step) -> None:
-        """What goes wrong after the text, if anything."""
+        """Raise the failure that the step scripts after its text, if any."""
         if step.hang:
             await asyncio.sleep(self.settings.read_timeout)
             raise ProviderUnreachable(f"The script was silent for {self.settings.read_timeout:g} s.")
@@ -167,8 +167,8 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Taken:
-    """A request, and which step answers it."""
+class PlayedRequest:
+    """A recorded request, and the step that answers it."""
 
     request: ChatRequest
     step: int
@@ -191,7 +191,7 @@ class MemoryScript:
     def __init__(self, steps: Sequence[Step], models: Sequence[Mapping[str, Any]] = ()) -> None:
         self.steps = tuple(steps)
         self.models = models
-        self.taken: list[Taken] = []
+        self.taken: list[PlayedRequest] = []
 
     def take(self, request: ChatRequest) -> Step:
         chosen = choose(self.steps, request, played=sum(not taken.matched for taken in self.taken))
@@ -228,15 +228,15 @@ def _played(log: IO[bytes]) -> int:
     return int(found[1]) if found else 0
 
 
-def choose(steps: Sequence[Step], request: ChatRequest, *, played: int) -> Taken:
+def choose(steps: Sequence[Step], request: ChatRequest, *, played: int) -> PlayedRequest:
     said = next((message.content for message in reversed(request.messages) if message.role == "user"), "")
     for number, step in enumerate(steps):
         if step.match and step.match in said:
-            return Taken(request, number, matched=True)
+            return PlayedRequest(request, number, matched=True)
     in_order = [number for number, step in enumerate(steps) if not step.match]
     if not in_order:
         raise RequestRefused("The script has no step for this request.")
-    return Taken(request, in_order[min(played, len(in_order) - 1)], matched=False)
+    return PlayedRequest(request, in_order[min(played, len(in_order) - 1)], matched=False)
 
 
 def _load(path: Path) -> tuple[tuple[Step, ...], list[dict[str, Any]], bool]:

@@ -18,7 +18,7 @@ from dialogs.common.shared_redis import PATIENCE_SECONDS, Absence, client
 
 ASK_EVERY_SECONDS = 0.3
 LEASE_SECONDS = 30.0
-# A request that waits and has not asked for so long has left the line.
+# A waiting request that has not polled for so long has left the queue.
 GONE_AFTER_SECONDS = 5.0
 
 # In microseconds of Redis's own clock: slots by the end of their lease, who waits by arrival, and by when they count as
@@ -56,7 +56,7 @@ _absence = Absence("requests that a provider gets at once")
 
 
 async def wait_quietly(_place: int) -> None:
-    """What a caller passes that shows nobody its place in the queue."""
+    """The `on_wait` of a caller that shows its place in the queue to nobody."""
 
 
 @asynccontextmanager
@@ -84,7 +84,7 @@ async def slot(provider: str, *, most: int | None, on_wait: OnWait = wait_quietl
 
 
 class Slot:
-    """One request's place in a provider's line, and then its slot."""
+    """One request's place in a provider's queue, and then its slot."""
 
     def __init__(self, redis: Redis, provider: str, most: int) -> None:
         self._redis, self._most, self._me = redis, most, uuid4().hex

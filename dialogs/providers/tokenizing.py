@@ -21,13 +21,13 @@ from health.compaction.terms.wire import encodable
 
 Sizes = list[int | None]
 
-# Of an answer: the numbers of a text's tokens, and what stands around them.
+# Bounds of the response's bytes: for each character of the text, with token ids, and for the JSON around them.
 MOST_BYTES, BYTES_A_CHAR = 64 * 1024, 64
 
 
 @runtime_checkable
 class CountsTokens(Protocol):
-    """What a provider class may offer besides: its server counts texts."""
+    """An optional part of a provider class: its server counts the tokens of texts."""
 
     @classmethod
     def count_tokens(
@@ -35,19 +35,19 @@ class CountsTokens(Protocol):
     ) -> list[int | None]:
         """Each text alone, in the model's own tokens; None for what there was no time for.
 
-        Synchronous: for a thread, never for an event loop. Raises CountsNothing where this server
+        Synchronous: for a thread, never for an event loop. Raises CannotCount where this server
         turns out not to count, and the HTTP library's error where it does not answer.
         """
         ...
 
 
-class CountsNothing(Exception):
-    """This server has no such path, or answers something else there."""
+class CannotCount(Exception):
+    """The server has no `/tokenize`, or answers something else there."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Way:
-    """What one kind of server is sent, and where in its answer the number is."""
+class Endpoint:
+    """The request body of one kind of server, and where its response states the count."""
 
     body: Callable[[str, str], dict[str, Any]]
     size: Callable[[Any], int | None]
@@ -59,30 +59,30 @@ def _number_of_tokens(body: Any) -> int | None:
 
 
 # Control tokens that are spelled out in a text are control tokens, as in the prompt that the server itself makes.
-LLAMACPP = Way(
+LLAMACPP = Endpoint(
     body=lambda text, model: {"model": model, "content": text, "add_special": False, "parse_special": True},
     size=_number_of_tokens,
 )
-VLLM = Way(
+VLLM = Endpoint(
     body=lambda text, model: {"model": model, "prompt": text, "add_special_tokens": False},
     size=lambda body: whole(as_mapping(body).get("count")),
 )
 
 
-def ask(way: Way, settings: ProviderSettings, texts: Sequence[str], model: str, *, seconds: float) -> Sizes:
+def measure(way: Endpoint, settings: ProviderSettings, texts: Sequence[str], model: str, *, seconds: float) -> Sizes:
     """Each text's size as the server counts it, None where there was no time. One connection, one text after another.
 
-    Raises CountsNothing for a server that does not count, and httpx2.HTTPError where nobody answers at all.
+    Raises CannotCount for a server that does not count, and httpx2.HTTPError where nobody answers at all.
     """
     found: Sizes = [None] * len(texts)
     end = time.monotonic() + seconds
-    # As it is: what a compressed answer unfolds to would have to be bounded as well.
+    # Uncompressed: the size after decompression would need a bound too.
     headers = {"accept-encoding": "identity"}
     if settings.api_key:
         headers["authorization"] = f"Bearer {settings.api_key}"
     url = f"{api_root(settings.base_url)}/tokenize"
     with httpx2.Client(verify=certificates(), limits=LIMITS, headers=headers) as client:
-        # The longest first: there a guess would be furthest off.
+        # The longest texts first: there an estimate would miss by most.
         for at in sorted(range(len(texts)), key=lambda at: -len(texts[at])):
             left = end - time.monotonic()
             if left <= 0:
@@ -100,24 +100,24 @@ def ask(way: Way, settings: ProviderSettings, texts: Sequence[str], model: str, 
 
 
 def _read(answer: httpx2.Response, *, most: int, end: float) -> bytes:
-    """The body. The HTTP library bounds each wait for a piece of it, not all of them."""
+    """The response's body, within the time left: the HTTP library's timeout is for each piece, not for all."""
     if content_type(answer) in STREAMS:
-        raise CountsNothing(f"a stream at {answer.url}")
+        raise CannotCount(f"a stream at {answer.url}")
     body = bytearray()
     for piece in answer.iter_raw():
         body += piece
         if len(body) > most:
-            raise CountsNothing(f"more than {most:,} bytes at {answer.url}")
+            raise CannotCount(f"more than {most:,} bytes at {answer.url}")
         if time.monotonic() > end:
             raise httpx2.ReadTimeout("It did not end in time.", request=answer.request)
     return bytes(body)
 
 
-def _size_in(answer: httpx2.Response, way: Way, body: bytes) -> int:
+def _size_in(answer: httpx2.Response, way: Endpoint, body: bytes) -> int:
     try:
         found = way.size(json.loads(body)) if answer.is_success else None
     except (ValueError, RecursionError):
         found = None
     if found is None:
-        raise CountsNothing(f"{answer.status_code} at {answer.url}")
+        raise CannotCount(f"{answer.status_code} at {answer.url}")
     return found

@@ -16,7 +16,7 @@ from typing import Any
 from dialogs.providers.base import ModelFacts
 from health.monitor.levels import Usage, UsageUnavailable
 
-# More than a database's integer holds; no model counts so far.
+# Above this a count does not fit a database's integer; no model takes so many tokens.
 TOO_MANY = 2**31
 
 
@@ -68,7 +68,7 @@ SHAPES: dict[Dialect, Shape] = {
 
 
 class _Unusable(Exception):
-    """Says why, and ends the reading."""
+    """Raised with the reason why usage cannot be read."""
 
 
 def normalise(
@@ -77,7 +77,7 @@ def normalise(
     timings: Mapping[str, Any] | None = None,
     dialect: Dialect = Dialect.OPENAI,
 ) -> Usage | UsageUnavailable:
-    """What one generation cost. llama.cpp's `timings` serve where its usage cannot be used."""
+    """The usage of one generation; from llama.cpp's `timings` where its usage cannot be used."""
     usage = _read(raw, SHAPES[dialect])
     if timings is None:
         return usage
@@ -153,7 +153,7 @@ def whole(value: object) -> int | None:
 
 
 def _cached(raw: Mapping[str, Any], shape: Shape, prompt: int) -> int | None:
-    """A detail: when it cannot be right it is left out, and the usage stands."""
+    """The cached tokens; None where the number cannot be right: the rest of the usage still counts."""
     value: object = raw
     for name in shape.cached:
         value = value.get(name) if isinstance(value, Mapping) else None
@@ -167,7 +167,7 @@ NOTHING: Mapping[str, Any] = {}
 DEEPEST = 6
 LONGEST_TEXT = 2_000
 MOST_ITEMS = 100
-# First come, first taken: what is allocated or in force stands before what a model could do at most.
+# The first field that is present counts: the allocated window comes before the model's maximum.
 WINDOW_FIELDS = ("context_length", "max_model_len", "context_window", "max_context_length", "max_input_tokens")
 OUTPUT_FIELDS = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 

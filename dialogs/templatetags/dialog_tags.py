@@ -22,7 +22,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import get_language, gettext_lazy
 from django.utils.translation import gettext as _
 
-from dialogs.common.bounded import Bounded
+from dialogs.common.bounded import BoundedCache
 from dialogs.context.chart import short
 from dialogs.llms.writes.providers import small_window_ceiling
 from dialogs.models import Dialog, Generation, MessageMark
@@ -181,7 +181,7 @@ AN_AREA, OF_THE_PERSON = "area-of-the-message", "token-of-the-person"
 A_NAME, A_LIST, A_QUOTED_LIST = "name-of-the-dialog", "address-of-the-list", "quoted-address-of-the-list"
 WORDS = (AN_AREA, OF_THE_PERSON, A_NAME, A_QUOTED_LIST, A_LIST)
 STAND_INS = re.compile("|".join(map(str, (NO_DIALOG, NO_MESSAGE, NO_GENERATION, *WORDS))))
-_PIECES: Bounded[tuple[Any, ...], list[str | int]] = Bounded(1024 * 1024)
+_PIECES: BoundedCache[tuple[Any, ...], list[str | int]] = BoundedCache(1024 * 1024)
 
 
 @register.simple_tag(takes_context=True)

@@ -1,3 +1,3 @@
-"""What was said: the branch, its courses, views and marks; search; whose dialog it is."""
+"""The messages of a dialog: its branches, courses, views and marks; search; ownership."""
 
 from __future__ import annotations

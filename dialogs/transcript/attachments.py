@@ -21,7 +21,7 @@ from dialogs.models import Blob, Dialog, Message
 # (`dialogs.transcript.attachments`).
 BLOB = "blob"
 
-# Shorter texts are not worth a row.
+# Shorter texts stay in the message: a row of their own costs more.
 LEAST_CHARS = 200
 
 
@@ -32,7 +32,7 @@ def large_texts(value: Any) -> Iterator[str]:
             yield value
     elif isinstance(value, Mapping):
         for key, one in value.items():
-            # What the text says is the message's own.
+            # Plain text is part of the message.
             if not (key == "text" and value.get("type") == "text"):
                 yield from large_texts(one)
     elif isinstance(value, list):
@@ -94,7 +94,7 @@ SHOWN = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?[^,]*,", re.ASCII)
 HEAD_CHARS = 200
 KINDS = {"image_url": "image", "input_audio": "sound", "file": "file"}
-# The beginning of a text, and how long it is in all.
+# The beginning of a text, and its whole length.
 Head = tuple[str, int]
 
 

@@ -29,7 +29,7 @@ from dialogs.transcript.reads.archived_messages import archived_ids
 from health.compaction.reading import lexical
 from health.compaction.reading.text import CJK, passages
 
-# More of a message is not read, and more is not kept of its words.
+# The most characters of a message that are indexed, and the most bytes of its index.
 READ_CHARS = 1_000_000
 KEPT_BYTES = 400_000
 # All words of so few letters are kept, whatever they are: without its ligatures a letter may be eighteen.
@@ -58,7 +58,7 @@ def index_words(*texts: str) -> str:
 
 
 def _first(words: Iterable[str]) -> dict[str, None]:
-    """As many as are kept."""
+    """The first words, as many as the index keeps."""
     found: dict[str, None] = {}
     left = KEPT_BYTES
     for word in words:
@@ -153,7 +153,7 @@ class Passage:
 
 
 def recalled(dialog: Dialog, query: str, *, limit: int = QUOTED) -> list[Passage]:
-    """The best first; none where no word of the query stands in the archive."""
+    """Passages of the archive, best first; none where no word of the query occurs there."""
     hits = search(dialog.pk, query, limit=MESSAGES, removed_only=True, any_word=True)
     found = list(islice((passage for hit in hits for passage in _passages(hit.message)), WEIGHED))
     return _best(found, query)[:limit] if found else []

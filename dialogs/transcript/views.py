@@ -26,7 +26,7 @@ View = Callable[..., HttpResponse]
 
 
 def person_of(request: HttpRequest) -> User:
-    """Who is signed in, as every page demands but those of signing in."""
+    """The signed-in user. Every page but those of signing in has one."""
     return cast("User", request.user)
 
 
@@ -79,7 +79,7 @@ def go_back(request: HttpRequest, *, fallback: str = "dialog_list") -> HttpRespo
 
 
 def whole_text(request: HttpRequest, text: str) -> HttpResponse:
-    """All of a text of which a page shows the beginning: in its place, or by itself."""
+    """The whole of a text that a page shows shortened: as a fragment in its place, or as a page."""
     if request.htmx:  # type: ignore[attr-defined]
         return render(request, "dialogs/_call_result.html", {"text": text})
     return HttpResponse(text, content_type="text/plain; charset=utf-8")

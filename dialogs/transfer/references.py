@@ -47,7 +47,7 @@ def _reference(hint: Any) -> Reference | None:
 
 BATCH = 500
 Row = TypeVar("Row", bound=Model)
-Told = TypeVar("Told")
+Item = TypeVar("Item")
 # The rows that entries of these lists became, by their numbers in the file.
 Numbered = dict[int, Any]
 Rows = dict[str, Numbered]
@@ -62,7 +62,7 @@ def columns(entry: Record, rows: Rows, *, without: Collection[str] = ()) -> dict
     return fields
 
 
-def parts(entries: Sequence[Told]) -> Iterator[Sequence[Told]]:
+def parts(entries: Sequence[Item]) -> Iterator[Sequence[Item]]:
     """The entries in groups, each as large as one transaction writes."""
     return (entries[at : at + BATCH] for at in range(0, len(entries), BATCH))
 

@@ -20,14 +20,14 @@ LEVEL_WORDS = {
 
 
 def prompt(name: str, /, *, language: str, **values: Any) -> str:
-    """One of the texts, filled in and stripped."""
+    """Render a prompt template, stripped of white space at its ends."""
     source = get_template(f"prompts/{language}/{name}.txt").template.source  # type: ignore[attr-defined]
     return _unescaped(source).render(values).strip()
 
 
 @cache
 def _unescaped(source: str) -> Any:
-    """The template of a source, for plain text. There are as many as files of prompts."""
+    """The template without HTML escaping. The cache is bounded by the number of prompt files."""
     return engines["django"].from_string("{% autoescape off %}" + source + "{% endautoescape %}")
 
 

@@ -29,7 +29,7 @@ class Policy:
     outage_wait: float = 15 * 60.0
     interruptions: int = 3
     tool_rounds: int = 25
-    # Each of them may take so many rounds more: reminders are written with tools.
+    # Each prompt allows so many more rounds, because reminders are written with tools.
     rounds_a_prompt: int = 2
     # So many rounds of calls that cannot be read, one after the other: a model that was shown three times what is wrong
     # with its JSON does not learn it by the fourth.
@@ -63,7 +63,7 @@ class Guarding:
     tokens: int = 0
     limit: int = 0
     compactions: int = 0
-    # One of them began from this very message.
+    # One of these compactions was made for the newest message.
     tried: bool = False
     vain: bool = False
     # Something was compacted a request or two ago, and this one still fits with the least answer.
@@ -117,7 +117,7 @@ class State:
     # Autonomous mode: a run is under way; its generations are used up.
     autonomous: bool = False
     run_used_up: bool = False
-    # And whose it is has no account any more that is in use.
+    # The account of the run's owner is switched off.
     owner_off: bool = False
     # The newest message asks to go on with an answer that was cut for a compaction.
     continuing: bool = False
@@ -139,7 +139,7 @@ class Failure:
     failing_for: float | None = None
 
 
-# Doubled more often than this, every base is above every longest wait.
+# After so many doublings every base exceeds every longest wait.
 MOST_DOUBLINGS = 60
 
 

@@ -13,7 +13,7 @@ import pytest
 from benchmarks import questions
 from benchmarks.devset import cases
 from benchmarks.facts import arguments, has, identifiers, is_near, surroundings
-from benchmarks.figures import CHANCE, ORACLE, OURS, Row, drawn, told
+from benchmarks.figures import CHANCE, ORACLE, OURS, Row, drawn, table_lines
 from benchmarks.knowledge import judged
 from benchmarks.recordings import Conversation, Moment, licences, moments, read
 from benchmarks.whole_messages import RIVALS, oracle
@@ -215,7 +215,7 @@ def row(method: str, conversation: str, number: int, kept: float) -> Row:
 def test_chance_and_oracle_stand_beside_every_figure() -> None:
     given = {OURS: 0.8, CHANCE: 0.4, "keep-last": 0.5, ORACLE: 0.9}
     rows = [row(method, name, 1, kept) for method, kept in given.items() for name in ("one", "two")]
-    head, know, misled = told(rows)
+    head, know, misled = table_lines(rows)
     assert cells(head) == "tokens|figure|ours (95 %)|chance|best rival|ahead by (95 %)|oracle|cases"
     assert cells(know) == "chat|25 %|know|80.0 (80 to 80)|40.0|50.0 keep-last|+30.0 (+30 to +30)|90.0|2 of 2"
     assert cells(misled).startswith("chat|25 %|misled|0|0|")

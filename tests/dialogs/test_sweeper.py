@@ -111,7 +111,7 @@ def test_what_a_worker_does_beside_its_tasks_goes_with_its_queue(
     settings.DOMINDS_PRELOAD_EMBEDDINGS = True
     did: list[str] = []
     monkeypatch.setattr(Sweeper, "start", lambda _self: did.append("sweeper begins"))
-    monkeypatch.setattr(preload, "soon", lambda: did.append("a client is loaded"))
+    monkeypatch.setattr(preload, "preload_soon", lambda: did.append("a client is loaded"))
     monkeypatch.setattr(tasks, "load_engine_soon", lambda: did.append("the engine is loaded"))
 
     worker_ready.send(sender=consumer_of(queue))
@@ -128,7 +128,7 @@ def test_a_worker_that_stops_sweeps_no_more_and_hands_its_turns_over(
     # It would end the tests.
     monkeypatch.setattr(tasks, "end_when_idle", lambda: None)
     settings.DOMINDS_SWEEP_SECONDS = 60
-    monkeypatch.setattr(preload, "soon", lambda: None)
+    monkeypatch.setattr(preload, "preload_soon", lambda: None)
     monkeypatch.setattr(tasks, "Sweeper", lambda _drive: begun.append(Sweeper()) or begun[-1])
     worker_ready.send(sender=consumer_of("turns"))
     assert begun[0].is_alive()

@@ -78,8 +78,8 @@ def test_a_word_must_be_a_known_one(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_kept_is_made_once_and_readable_by_its_owner_only(tmp_path: Path) -> None:
     path = tmp_path / "data" / "secret"
 
-    first = environment.kept(path, lambda: "one")
-    second = environment.kept(path, lambda: "two")
+    first = environment.stored_once(path, lambda: "one")
+    second = environment.stored_once(path, lambda: "two")
 
     assert (first, second) == ("one", "one")
     assert path.stat().st_mode & 0o777 == 0o600

@@ -75,7 +75,7 @@ def _tool(server: McpServer, described: Mapping[str, Any], name: str) -> Outside
 
 
 def _free_name(name: str, taken: set[str]) -> str:
-    """The name in the signs that providers take, cut to their length, and given once."""
+    """The name in characters that providers accept, cut to their length, and unique."""
     clean = re.sub(r"[^a-zA-Z0-9_-]", "_", name)
     endings = (f"_{number}" if number > 1 else "" for number in count(1))
     free = next(found for end in endings if (found := clean[: NAME_CHARS - len(end)] + end) not in taken)
@@ -84,12 +84,12 @@ def _free_name(name: str, taken: set[str]) -> str:
 
 
 async def loaded() -> None:
-    """Have what speaks to servers loaded, on another thread: all other turns stand on this event loop."""
+    """Import `mcp_servers` and its SDK on another thread: the import would block all turns of this event loop."""
     await asyncio.to_thread(import_module, "dialogs.agents.tools.mcp_servers")
 
 
 async def refresh(servers: list[McpServer]) -> None:
-    """Ask these servers for their tools, and keep what each says, or why it says nothing. Never raises."""
+    """Ask these servers for their tools; store each list, or why it could not be read. Never raises."""
     try:
         await loaded()
         from dialogs.agents.tools.mcp_servers import ask_all, record_all

@@ -67,7 +67,7 @@ BUSY = frozenset({408, 429, 502, 503, 504})
 
 
 async def call_tool(server: McpServer, name: str, arguments: Arguments, *, key: str = "") -> str:
-    """What the tool answered, as text. Raises ToolError, also when the tool says that it failed.
+    """Call a tool; its result as text. Raises ToolError, also when the result says that the tool failed.
 
     With the key a server can tell a call that is made again from another one.
     """
@@ -80,7 +80,7 @@ async def call_tool(server: McpServer, name: str, arguments: Arguments, *, key: 
 
 
 def in_words(result: CallToolResult) -> str:
-    """The text of an answer; what is no text is named."""
+    """The text of a result; other content is named by its kind."""
     text = "\n".join(_block(block) for block in result.content)
     if not result.content and result.structured_content is not None:
         text = json.dumps(result.structured_content, ensure_ascii=False)
@@ -111,7 +111,7 @@ async def read_tools(server: McpServer) -> list[dict[str, Any]]:
 
 
 def _one_too_many(tool: Tool) -> dict[str, Any]:
-    """The first that is left out because there are too many."""
+    """The first tool that is left out because there are too many."""
     why = f"the server has more than {MOST_TOOLS} tools, and none is taken from this one on"
     return {"name": tool.name[:MAX_NAME_CHARS], LEFT_OUT: why}
 
@@ -139,7 +139,7 @@ Listing = list[dict[str, Any]] | ToolError
 
 
 async def ask_all(servers: list[McpServer]) -> list[Listing]:
-    """What each of these offers, or why it could not be asked."""
+    """The tools of each server, or why they could not be listed."""
     return list(await asyncio.gather(*(_ask(server) for server in servers)))
 
 
@@ -162,7 +162,7 @@ async def in_session(
     server: McpServer, work: Callable[[Client], Awaitable[Answer]], *, seconds: float | None = None
 ) -> Answer:
     """What `work` makes of an open session. Raises ToolError; leaves no process behind."""
-    overheard = Overheard()
+    overheard = ServerOutput()
     seconds = min(seconds or server.timeout_seconds, server.timeout_seconds)
     try:
         return await bounded(_work_in_session(server, work, overheard), seconds)
@@ -187,7 +187,7 @@ async def bounded(work: Coroutine[Any, Any, Answer], seconds: float) -> Answer:
             scope.cancel()
     if cancelled is None:
         return task.result()
-    task.exception()  # Looked at, or asyncio complains that nobody did.
+    task.exception()  # Retrieved, or asyncio logs that the exception was never retrieved.
     raise cancelled
 
 
@@ -198,7 +198,7 @@ async def _in_scope(scope: anyio.CancelScope, work: Coroutine[Any, Any, Answer])
 
 
 async def _work_in_session(
-    server: McpServer, work: Callable[[Client], Awaitable[Answer]], overheard: Overheard
+    server: McpServer, work: Callable[[Client], Awaitable[Answer]], overheard: ServerOutput
 ) -> Answer:
     with overheard.scope:
         return await _work_with_transport(server, work, overheard)
@@ -206,7 +206,7 @@ async def _work_in_session(
 
 
 async def _work_with_transport(
-    server: McpServer, work: Callable[[Client], Awaitable[Answer]], overheard: Overheard
+    server: McpServer, work: Callable[[Client], Awaitable[Answer]], overheard: ServerOutput
 ) -> Answer:
     async with AsyncExitStack() as stack:
         if server.transport == McpServer.Transport.STDIO:
@@ -246,7 +246,7 @@ def _program(server: McpServer) -> StdioServerParameters:
 
 # The SDK reads a program's output in an encoding that is named, and holds a line however long it is.
 BOUNDED = "utf-8-bounded"
-_listening: ContextVar[Overheard] = ContextVar("listening")
+_listening: ContextVar[ServerOutput] = ContextVar("listening")
 
 
 class BoundedUtf8(codecs.getincrementaldecoder("utf-8")):  # type: ignore[misc]
@@ -277,7 +277,7 @@ def _bounded_codec(name: str) -> codecs.CodecInfo | None:
 codecs.register(_bounded_codec)
 
 
-class Overheard(asyncio.Protocol):
+class ServerOutput(asyncio.Protocol):
     """What a server says beside the protocol: the end of its stderr, whether its stdout held anything but MCP, how it
     answered over HTTP; and whether a session was opened, after which a request may have been heard."""
 
@@ -290,7 +290,7 @@ class Overheard(asyncio.Protocol):
         self.scope, self.too_much = anyio.CancelScope(), ""
 
     def refuse(self, why: str) -> None:
-        """End the session at once. What is read until it has ended is no other reason."""
+        """End the session at once, for this reason; later ones do not replace it."""
         self.too_much = self.too_much or why
         self.scope.cancel()
 
@@ -301,7 +301,7 @@ class Overheard(asyncio.Protocol):
         self.garbage = self.garbage or isinstance(message, Exception)
 
     async def note_answer(self, response: httpx2.Response) -> None:
-        """Requests go by POST; what else is asked of a server decides nothing."""
+        """Note the response's status. Only POSTs count: MCP requests go by POST."""
         if response.request.method == "POST":
             self.status = response.status_code
             self.retry_after = retry_after(response.headers, now=datetime.now(UTC))
@@ -323,7 +323,7 @@ class Overheard(asyncio.Protocol):
         return lines[-1][-QUOTED_CHARS:] if lines else ""
 
 
-def trouble(server: McpServer, error: Exception, overheard: Overheard, *, seconds: float) -> ToolError:
+def trouble(server: McpServer, error: Exception, overheard: ServerOutput, *, seconds: float) -> ToolError:
     words = _in_words(server, error, overheard, seconds)
     if not _may_pass(_first(error), overheard):
         return ToolError(words)
@@ -331,8 +331,8 @@ def trouble(server: McpServer, error: Exception, overheard: Overheard, *, second
     return TransientError(words, unsent=not overheard.is_open, retry_after=wait)
 
 
-def _may_pass(error: BaseException, overheard: Overheard) -> bool:
-    """Whether it lies with the way to the server, or with its being busy; not with what was asked of it."""
+def _may_pass(error: BaseException, overheard: ServerOutput) -> bool:
+    """May the failure pass by itself? Where the connection failed or the server is busy, not where it refused."""
     match error:
         case httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError():
             return False
@@ -341,7 +341,7 @@ def _may_pass(error: BaseException, overheard: Overheard) -> bool:
     return isinstance(error, TimeoutError | ConnectionError | httpx2.TransportError | anyio.BrokenResourceError)
 
 
-def _in_words(server: McpServer, error: Exception, overheard: Overheard, seconds: float) -> str:
+def _in_words(server: McpServer, error: Exception, overheard: ServerOutput, seconds: float) -> str:
     said = [_what_happened(server, _first(error), seconds)]
     if overheard.garbage:
         said.append(_("It wrote something to its output that is not MCP."))

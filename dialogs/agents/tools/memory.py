@@ -129,7 +129,7 @@ def _within(texts: Iterator[str], counter: Counter) -> Iterator[str]:
 REMINDERS = (add_reminder, update_reminder, delete_reminder, update_taskdoc)
 
 
-def by_the_round(_dialog: Dialog, _arguments: Arguments) -> str:
+def performed_by_round(_dialog: Dialog, _arguments: Arguments) -> str:
     raise ToolError("This tool cannot be called here.")
 
 
@@ -147,11 +147,11 @@ CLEAR = DialogTool(
         "reminder_content is added as a reminder."
     ),
     parameters=schema(reminder_content=TEXT | {"optional": True}),
-    perform=by_the_round,
+    perform=performed_by_round,
 )
 ASK = DialogTool(
     name=ASK_HUMAN,
     description="Ask the person what only they can decide, and wait for the answer.",
     parameters=schema(question=TEXT, choices={"type": "array", "items": TEXT, "maxItems": 8, "optional": True}),
-    perform=by_the_round,
+    perform=performed_by_round,
 )

@@ -25,8 +25,8 @@ MOST_COMPARED = 500
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
-class TooMuch(ValueError):
-    """The schema asks for more work than any tool needs."""
+class SchemaTooCostly(ValueError):
+    """Checking arguments against the schema takes more steps than any tool needs."""
 
 
 def problem_of(schema: Any) -> str:
@@ -39,7 +39,7 @@ def problem_of(schema: Any) -> str:
         if elsewhere := next(_leading_out(schema, DEEPEST), None):
             return f"its schema refers to something outside itself: {elsewhere[:100]}"
         checker_for(schema).check_schema(schema)
-    except (TooMuch, RecursionError):
+    except (SchemaTooCostly, RecursionError):
         return f"its schema is nested deeper than {DEEPEST} levels"
     except jsonschema.SchemaError as error:
         return f"its schema is wrong: {error.message[:200]}"
@@ -63,7 +63,7 @@ def check(arguments: Any, schema: Mapping[str, Any]) -> None:
 def _leading_out(value: Any, levels: int, *, is_root: bool = True) -> Iterator[str]:
     """References to other addresses, and parts that name a draft of their own."""
     if not levels:
-        raise TooMuch
+        raise SchemaTooCostly
     if isinstance(value, Mapping):
         yield from (there for name in REFERENCES if isinstance(there := value.get(name), str) and there[:1] != "#")
         if not is_root and isinstance(draft := value.get("$schema"), str):
@@ -86,12 +86,12 @@ def _bounded(kind: Any) -> Any:
 
 
 def _counting(kind: Any, left: Iterator[int]) -> Any:
-    """A validator that raises TooMuch once it has made as many checks as are `left`."""
+    """A validator that raises SchemaTooCostly once it has made as many checks as are `left`."""
 
     def counted(check: Any) -> Any:
         def step(*held: Any) -> Iterator[Any]:
             if next(left, None) is None:
-                raise TooMuch("to check them takes too long")
+                raise SchemaTooCostly("to check them takes too long")
             yield from check(*held) or ()
 
         return step
@@ -104,7 +104,7 @@ def _nothing(*_checked: Any) -> Iterator[Any]:
 
 
 def _unless_patterns(known: Mapping[str, Any]) -> Any:
-    """Which properties are additional only patterns would say, where there are any."""
+    """Skip the keyword beside `patternProperties`: which properties are additional depends on patterns."""
 
     def check(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
         if "patternProperties" not in schema:

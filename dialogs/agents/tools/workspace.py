@@ -80,7 +80,7 @@ def _tool(
 
 
 def _guarded(work: Callable[[], str]) -> str:
-    """The disk's own refusals, in its words but without its paths."""
+    """Turn an OSError into a ToolError, in the system's words but without its paths."""
     try:
         return work()
     except OSError as error:
@@ -173,7 +173,7 @@ def _hits(workspace: Workspace, start: Path, text: str, deadline: float) -> Iter
 
 
 def _around(line: str, text: str) -> str:
-    """The part of a long line where the text stands."""
+    """The part of a long line around the text that was found."""
     at = max(line.casefold().find(text) - MAX_SHOWN_LINE // 3, 0)
     part = line[at : at + MAX_SHOWN_LINE].strip()
     return f"{'…' if at else ''}{part}{'…' if at + MAX_SHOWN_LINE < len(line) else ''}"
@@ -208,7 +208,7 @@ class Workspace:
         """Whether this exists and, all links followed, lies inside the folder."""
         try:
             return path.resolve(strict=True).is_relative_to(self.root)
-        except (OSError, RuntimeError, ValueError):  # missing, a ring of links, no name at all
+        except (OSError, RuntimeError, ValueError):  # missing, a loop of links, or an invalid name
             return False
 
     def name_of(self, path: Path) -> str:
@@ -264,10 +264,10 @@ def _read(path: Path, name: str) -> bytes:
 
 
 def in_words(error: OSError) -> str:
-    """The disk's words about the error, without the path: that is nobody's business outside this machine."""
+    """The system's words for the error, without the path, which must not leave this machine."""
     return error.strerror or type(error).__name__
 
 
 def shown(name: str) -> str:
-    """A name as it may stand in a line: no line ends, and nothing that a database refuses."""
+    """A file name for one line of a result: without line ends and characters that a database refuses."""
     return "".join(sign if sign.isprintable() else "\ufffd" for sign in name)

@@ -110,7 +110,7 @@ def calls_of(message: Message, said: ClientMessage) -> tuple[ToolCall, ...]:
 
 
 def _close_calls(row: Dialog, said: Iterable[tuple[Message, ClientMessage]]) -> None:
-    """The client's results, each beside the newest call that it answers."""
+    """Store the client's results, each on the newest call that it answers."""
     results = [(message, one.tool_call_id) for message, one in said if one.role == Role.TOOL]
     if not results:
         return
@@ -178,5 +178,5 @@ def _said(message: Message) -> tuple[str, str, str]:
 
 
 def remember(row: Dialog, *, message: Message, prefix: str) -> None:
-    """Know a prefix again that ends with this message."""
+    """Store the hash of the prefix that ends with this message."""
     add_unless_there(new(PrefixNode, owner_id=row.owner_id, sha256=prefix, message=message))

@@ -56,7 +56,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Seen:
+class History:
     """What was read of a request's history before it is stored: where it is known, and the messages up to there, where
     these were read."""
 
@@ -65,7 +65,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Taken:
+class Intake:
     """A request that is stored: the right to drive its dialog, its newest message, and what a driver reads.
 
     `branch` are the messages of the course up to that one; None where they are to be read. `is_as_seen`: nothing has
@@ -83,7 +83,7 @@ class Taken:
 
 
 @transaction.atomic(savepoint=False)
-def take_up(*, key: ApiKey, target: Target, request: ClientRequest, seen: Seen | None = None) -> Taken:
+def take_up(*, key: ApiKey, target: Target, request: ClientRequest, seen: History | None = None) -> Intake:
     """Store what is new in the request and claim its dialog. `seen` spares looking its history up again, where nothing
     has happened since. Raises CompactingElsewhere; nothing is stored then."""
     _one_at_a_time(key.owner_id, request)
@@ -126,11 +126,11 @@ def take_up(*, key: ApiKey, target: Target, request: ClientRequest, seen: Seen |
         save(row, *CHANGED)
     branch = None if before is None or known.frame else (*before, *added)
     is_as_seen = seen is not None and known == seen.known and branch is not None
-    return Taken(claim, row.current_leaf, row, end, branch, is_as_seen, is_new)
+    return Intake(claim, row.current_leaf, row, end, branch, is_as_seen, is_new)
 
 
 @transaction.atomic
-def conclude(taken: Taken, *, prefix: Callable[[Taken, Outcome], str]) -> Outcome:
+def conclude(taken: Intake, *, prefix: Callable[[Intake, Outcome], str]) -> Outcome:
     """Let the dialog go and say how it ended; an answer is known from now on by the prefix that it makes."""
     lease.release(taken.claim)
     outcome = outcome_of(taken.leaf)
@@ -138,7 +138,7 @@ def conclude(taken: Taken, *, prefix: Callable[[Taken, Outcome], str]) -> Outcom
     return outcome
 
 
-def know_again(taken: Taken, outcome: Outcome, *, prefix: Callable[[Taken, Outcome], str]) -> None:
+def know_again(taken: Intake, outcome: Outcome, *, prefix: Callable[[Intake, Outcome], str]) -> None:
     """An answer, by the prefix that it makes. Its caller stores the answer, or has."""
     last = outcome.generation
     if last is not None and last.status == Generation.Status.FINISHED and last.message:

@@ -48,7 +48,7 @@ class Item:
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Messages that left together, as far as they are on this page. `run` None: with their course."""
+    """The messages on this page that one run removed. `run` None: they left when their course was closed."""
 
     course: Course
     run: CompactionRun | None

@@ -25,7 +25,7 @@ from dialogs.models import Dialog, Generation
 from dialogs.models.agent import WhenFull
 from dialogs.models.dialog import OwnTools
 from dialogs.transcript.reads.tool_calls import offers_notes, offers_tools
-from dialogs.turns.reads.remediation import Spared, is_reminded_first, spared
+from dialogs.turns.reads.remediation import Unprompted, is_reminded_first, why_unprompted
 from health.compaction.terms.reasons import Reason
 from health.limits import Term, output_reserve
 from health.monitor.levels import context_window, thresholds
@@ -34,15 +34,15 @@ from health.tokens.families import family_name
 
 RESERVE, FREE = "reserve", "free"
 NOT_ASKED: dict[str, Promise] = {
-    Spared.NO_TOOLS: gettext_lazy("This model does not use tools, so it is not asked to write reminders."),
-    Spared.SWITCHED_OFF: gettext_lazy(
+    Unprompted.NO_TOOLS: gettext_lazy("This model does not use tools, so it is not asked to write reminders."),
+    Unprompted.SWITCHED_OFF: gettext_lazy(
         "Dominds' own tools are switched off in this dialog, so the agent is not asked to write reminders."
     ),
-    Spared.SMALL_ROOM: gettext_lazy(
+    Unprompted.SMALL_ROOM: gettext_lazy(
         "The room is too small for tools that write reminders, so the agent is not asked for any."
     ),
-    Spared.IN_VAIN: gettext_lazy("When it was asked last, the agent wrote no reminder, so it is not asked again."),
-    Spared.CHOSEN: gettext_lazy("This agent is asked for nothing when its context fills: staff chose that."),
+    Unprompted.IN_VAIN: gettext_lazy("When it was asked last, the agent wrote no reminder, so it is not asked again."),
+    Unprompted.CHOSEN: gettext_lazy("This agent is asked for nothing when its context fills: staff chose that."),
 }
 
 
@@ -227,7 +227,7 @@ def _of_history(dialog: Dialog, guard: Guard | None, used: int) -> str:
 def _of_agent(dialog: Dialog, guard: Guard | None) -> str:
     if dialog.is_client_driven:
         return _("A client drives this conversation, so the agent is asked for nothing.")
-    if why := spared(dialog):
+    if why := why_unprompted(dialog):
         return str(NOT_ASKED[why])
     asked_at = _asked_at(dialog, guard)
     if asked_at is None:

@@ -18,7 +18,7 @@ from dialogs.common.errors import calm_words, in_words
 from dialogs.compaction.facts import PINNED
 from dialogs.compaction.reads.compaction import BY_ITSELF
 from dialogs.compaction.reads.compaction_rows import phase, strategy_label
-from dialogs.llms.guard import config_of, known_of
+from dialogs.llms.guard import config_of, known_window
 from dialogs.models import CompactionDisplay, Dialog, ViewChange
 from dialogs.transcript.model_view import HANDOVER, lineage_of
 from dialogs.transcript.reads.path import course_branch
@@ -30,9 +30,9 @@ from health.models import CompactionRun
 
 Status = CompactionRun.Status
 INDETERMINATE = -1
-# Red, whatever else holds.
+# Phases whose card is red in any case.
 IN_RECOVERY = frozenset({"recovery", "fresh_start", "handover", "bare", "failed"})
-# Only these cards go away by themselves: nobody may miss a recovery or a failure.
+# Only these cards close by themselves: a recovery or a failure must be seen.
 HIDE_BY_THEMSELVES = frozenset({"success", "undone"})
 # What has ended otherwise is news so long, and in its course. Events and the page of each run keep it.
 NEWS_FOR = timedelta(hours=24)
@@ -67,7 +67,7 @@ class Card:
 
     @property
     def hides_after(self) -> int | None:
-        """Seconds; None where it stays until a person closes it."""
+        """Seconds until the card closes; None where it stays until a person closes it."""
         return self.display.auto_hide_seconds if self.phase in HIDE_BY_THEMSELVES else None
 
     @property
@@ -212,7 +212,7 @@ def _brief(tokens: int) -> str:
 
 
 def _tone(run: CompactionRun, name: str, display: CompactionDisplay) -> str:
-    """Recovery before warning before P1 before normal."""
+    """The card's colour: recovery before warning before P1 before normal."""
     if name in IN_RECOVERY:
         return "recovery"
     if name == "skipped":
@@ -309,7 +309,7 @@ def details_of(run: CompactionRun) -> Details:
         kept=len(run.losses) - len(lost),
         lost=len(lost),
         losses=tuple(lost[:MOST_LOSSES]),
-        window=known_of(run.dialog).window,
+        window=known_window(run.dialog).window,
     )
 
 

@@ -24,7 +24,7 @@ from health.models import CompactionRun
 
 Status = CompactionRun.Status
 Trigger = CompactionRun.Trigger
-# Long, and shown only to who asks.
+# Long columns: deferred, as only the run's own page shows them.
 HEAVY = ("view", "removed", "coverage", "losses", "ledger", "limit_trace")
 TITLES: dict[str, Promise] = {
     "running": _("Compacting…"),
@@ -57,8 +57,8 @@ ADVICE: dict[str, Promise] = {
 
 
 @dataclass(frozen=True)
-class Written:
-    """A text of compaction's own in a view, by its place there."""
+class ViewText:
+    """A text that compaction wrote (summary, placeholder, handover), with its place in the view."""
 
     place: int
     kind: str
@@ -164,14 +164,14 @@ class CompactionRow:
         )
 
     @property
-    def written(self) -> tuple[Written, ...]:
-        return written_in(self.run)
+    def written(self) -> tuple[ViewText, ...]:
+        return view_texts(self.run)
 
 
-def written_in(run: CompactionRun) -> tuple[Written, ...]:
+def view_texts(run: CompactionRun) -> tuple[ViewText, ...]:
     """Summaries, placeholders and handovers that stand for messages in the view it made."""
     entries = enumerate(load(run.view))
-    return tuple(Written(at, entry.kind, entry.content or "") for at, entry in entries if entry.message_id is None)
+    return tuple(ViewText(at, entry.kind, entry.content or "") for at, entry in entries if entry.message_id is None)
 
 
 def compaction_rows(course: Course | None, shown: Collection[int], lineage: Lineage | None) -> list[CompactionRow]:

@@ -31,7 +31,7 @@ from health.models import CompactionRun
 EMBEDDER = "static"
 # A trial is made while a person waits: of what is larger a preview is made by a worker.
 MOST_TOKENS = 200_000
-# What was written by Dominds, and repeats what somebody said.
+# Origins of messages that Dominds wrote and that repeat what somebody said.
 NOBODYS = (*INSERTED, MessageOrigin.HANDOVER)
 KINDS = [kind.value for kind in EntryKind]
 LEAST_LIMIT, MOST_LIMIT = 256, 10_000_000

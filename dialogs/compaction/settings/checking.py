@@ -34,7 +34,7 @@ from health.limits import EffectiveLimit, effective_limit
 from health.models import ContextSettings
 from health.monitor.levels import Configured, Thresholds, context_window, thresholds
 
-# Of LLM types, and of tools: what a page can show and send.
+# The most LLM types, and tools, that the page can show and send.
 MOST_ROWS = 1_000
 MOST_BYTES = 256 * 1024
 WORDINGS: Mapping[str, Promise] = {
@@ -212,7 +212,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Brought:
+class SettingsFile:
     """Everybody's settings; and by their short names those that agents have of their own, empty for none any more.
 
     Agents that the file does not name keep theirs.
@@ -224,8 +224,8 @@ class Brought:
     when_full: Mapping[str, str]
 
 
-def read_yaml(raw: bytes) -> Brought | list[Problem]:
-    """What the file says, or what is wrong with it."""
+def read_yaml(raw: bytes) -> SettingsFile | list[Problem]:
+    """The settings in the file, or the list of its problems."""
     if len(raw) > MOST_BYTES:
         return [Problem(_("The file is larger than settings are."))]
     try:
@@ -233,7 +233,7 @@ def read_yaml(raw: bytes) -> Brought | list[Problem]:
         if _has_aliases(text):
             return [Problem(_("Aliases (*name) are not read here."))]
         config, agents = configuration.load(text), configuration.load_agents(text)
-        found = Brought(config, agents, configuration.load_when_full(text))
+        found = SettingsFile(config, agents, configuration.load_when_full(text))
     except UnicodeDecodeError:
         return [Problem(_("This is not a text file."))]
     except (yaml.YAMLError, RecursionError) as error:

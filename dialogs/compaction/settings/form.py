@@ -247,7 +247,7 @@ def _refuse_too_many(rows: Sequence[RowForm], field: str) -> None:
 
 
 def when_full_fields() -> dict[str, forms.Field]:
-    """One of each agent: what comes first when its context fills."""
+    """A field for each agent: what comes first when its context fills."""
     agents = Agent.objects.filter(is_direct=False).order_by("name").values_list("slug", "name")
     return {
         f"{AGENTS}.{slug}.{WHEN_FULL}": forms.ChoiceField(label=name, required=False, choices=WhenFull.choices)

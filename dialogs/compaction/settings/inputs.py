@@ -26,7 +26,7 @@ from health.compaction.terms.configuration import load_own
 
 OWN_EXAMPLE = "how: chain\nbreaking_strategy:\n  chain_order: [discard_low_rel]\n"
 WHOLE, GROUPED = re.compile(r"-?\d+"), re.compile(r"\d{1,3}(,\d{3})+")
-# Python reads no longer numbers than some thousands of digits.
+# Python's int() refuses numbers of more than some thousand digits.
 MOST_DIGITS = 1000
 
 

@@ -103,7 +103,7 @@ def _save(request: HttpRequest, form: SettingsForm, config: ContextConfig) -> Ht
 
 @staff_only
 @require_POST
-def bring(request: HttpRequest) -> HttpResponse:
+def import_settings(request: HttpRequest) -> HttpResponse:
     """Fill the form with a file's settings. What that changes is shown; saving is another click."""
     file = request.FILES.get("file")
     found = read_yaml(file.read()) if file else []

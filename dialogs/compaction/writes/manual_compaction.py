@@ -133,7 +133,7 @@ def reset(*, dialog: Dialog, by: User) -> CompactionRun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Present:
+class RequestSize:
     """How large the next request is, estimated, and what has room for it. None: nothing is known of it."""
 
     tokens: int
@@ -141,13 +141,13 @@ class Present:
     window: int | None
 
 
-def present(dialog: Dialog) -> Present:
+def request_size(dialog: Dialog) -> RequestSize:
     """What a person is told before they ask for a compaction."""
     fresh = dialog_to_drive(dialog.pk)
     guard = guard_of(fresh)
     limit = guard.limit if guard else bounds_of(fresh.llm).accepted
     reserve, window = (guard.reserve, guard.window) if guard else (0, None)
-    return Present(tokens=present_tokens(fresh) + reserve, limit=limit, window=window)
+    return RequestSize(tokens=present_tokens(fresh) + reserve, limit=limit, window=window)
 
 
 def _guard(dialog: Dialog) -> Guard:

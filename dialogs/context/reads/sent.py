@@ -27,7 +27,7 @@ SHOWN_CHARS = 4_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class SeenPart:
+class ContextPart:
     """One message, or one of the texts before them. `kind` is its role, what wrote it, or which text it is."""
 
     kind: str
@@ -43,10 +43,10 @@ class SeenPart:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class ModelContext:
     """`tokens` is estimated; what the provider reported, if anything, is in `generation`."""
 
-    parts: tuple[SeenPart, ...]
+    parts: tuple[ContextPart, ...]
     messages: int
     generation: Generation | None = None
     run: CompactionRun | None = None
@@ -56,7 +56,7 @@ class Seen:
         return sum(part.tokens for part in self.parts)
 
 
-def seen_by_generation(dialog: Dialog, generation_id: int) -> Seen | None:
+def seen_by_generation(dialog: Dialog, generation_id: int) -> ModelContext | None:
     """What this generation was sent; None when it is not of this dialog."""
     found = Generation.objects.select_related("prompt_leaf", "llm").filter(dialog=dialog, pk=generation_id).first()
     if found is None:
@@ -69,10 +69,10 @@ def seen_by_generation(dialog: Dialog, generation_id: int) -> Seen | None:
     pieces = _pieces((entry for entry in entries if entry.message_id is None or entry.message_id in sent), branch)
     texts = [(name, kept[name], False) for name in TEXTS if name in kept]
     said = [_said(piece, context) for piece in pieces]
-    return Seen(parts=_parts([*texts, *said], found.llm or dialog.llm), messages=len(said), generation=found)
+    return ModelContext(parts=_parts([*texts, *said], found.llm or dialog.llm), messages=len(said), generation=found)
 
 
-def seen_after_run(dialog: Dialog, run_id: int) -> Seen | None:
+def seen_after_run(dialog: Dialog, run_id: int) -> ModelContext | None:
     """The messages as the view of this run has them; None when it is not of this dialog, or made none."""
     run = CompactionRun.objects.select_related("leaf").filter(dialog=dialog, pk=run_id).first()
     if run is None or not run.view:
@@ -80,7 +80,7 @@ def seen_after_run(dialog: Dialog, run_id: int) -> Seen | None:
     branch = course_branch(run.leaf)
     context = replace(read_context(dialog, branch), notice="")
     said = [_said(piece, context) for piece in _pieces(load(run.view), branch)]
-    return Seen(parts=_parts(said, dialog.llm), messages=len(said), run=run)
+    return ModelContext(parts=_parts(said, dialog.llm), messages=len(said), run=run)
 
 
 def _view(run_id: int | None, branch: tuple[Message, ...]) -> tuple[Entry, ...]:
@@ -117,16 +117,16 @@ def _said(piece: Piece, context: Context) -> tuple[str, str, bool]:
 
 
 def _kept(generation: Generation) -> dict[str, str]:
-    """The texts that its manifest names by their hashes."""
+    """The texts whose hashes the generation's manifest names."""
     hashes = {name: generation.manifest[name] for name in (*TEXTS, "notice", "urge") if generation.manifest.get(name)}
     texts = dict(Blob.objects.filter(sha256__in=hashes.values()).values_list("sha256", "content"))
     return {name: texts[sha256] for name, sha256 in hashes.items() if sha256 in texts}
 
 
-def _parts(found: list[tuple[str, str, bool]], llm: LLM) -> tuple[SeenPart, ...]:
+def _parts(found: list[tuple[str, str, bool]], llm: LLM) -> tuple[ContextPart, ...]:
     sizes = counter_of(llm).count([text for _kind, text, _is_shortened in found])
     return tuple(
-        SeenPart(kind=kind, text=text[:SHOWN_CHARS], chars=len(text), tokens=size, is_shortened=is_shortened)
+        ContextPart(kind=kind, text=text[:SHOWN_CHARS], chars=len(text), tokens=size, is_shortened=is_shortened)
         for (kind, text, is_shortened), size in zip(found, sizes, strict=True)
     )
 

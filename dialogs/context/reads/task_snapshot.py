@@ -24,7 +24,7 @@ from health.compaction.terms.ports import Kit
 from health.compaction.terms.units import WRITTEN, Unit, tools_by_result
 from health.configured import context_config
 
-# Enough of a result to tell whether it is an error.
+# How many characters of a result are read to see whether it is an error.
 LOOKED_AT = 2_000
 
 

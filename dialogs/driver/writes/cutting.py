@@ -24,7 +24,7 @@ from health.models import CompactionRun
 
 CUT = "compaction"
 REFUSED, SWITCHED_OFF = "context_compaction_failed", "compaction_off"
-# The reason of any other run is what it reached.
+# Any other run's reason says what it reached.
 IN_VAIN = (CompactionRun.Status.SKIPPED, CompactionRun.Status.FAILED)
 
 

@@ -67,7 +67,7 @@ def set_api_key(*, provider: Provider, key: str) -> None:
 def clean_api_key(key: str) -> str:
     key = key.strip()
     if not (key.isascii() and key.isprintable()) or " " in key:
-        # The key itself stays out of the complaint.
+        # The error does not quote the key.
         raise InvalidProvider(_("A key is one word of plain letters, digits and signs."))
     return key
 

@@ -67,7 +67,7 @@ class Freed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class DashboardRow:
     """One dialog as a row. `key` changes whenever the row would read otherwise, but for how long ago something was."""
 
     dialog: Dialog
@@ -90,7 +90,7 @@ class Strip:
     doing: tuple[tuple[str, int], ...]
 
 
-class Glanced(NamedTuple):
+class GlanceColumns(NamedTuple):
     """The columns of a dialog that a glance is made of."""
 
     pk: UUID
@@ -125,7 +125,7 @@ def glances_on(shelf: Shelf, owner_id: int, *, newest_first: bool) -> list[Glanc
 
 
 def _in_order(rows: Iterable[tuple[Any, ...]], *, newest_first: bool) -> list[Glance]:
-    told = [_glance(Glanced._make(row)) for row in rows]
+    told = [_glance(GlanceColumns._make(row)) for row in rows]
     return told if newest_first else sorted(told, key=lambda glance: glance.rank)
 
 
@@ -135,7 +135,7 @@ def _glanced(found: QuerySet[Dialog]) -> QuerySet[Dialog, tuple[Any, ...]]:
         has_run=Exists(AutonomousRun.objects.filter(dialog=OuterRef("pk"), ended_at=None)),
         last=_newest_generation(status="status"),
     )
-    return rows.order_by("-active_at").values_list(*Glanced._fields)
+    return rows.order_by("-active_at").values_list(*GlanceColumns._fields)
 
 
 def _prepared_on(shelf: Shelf) -> Prepared[tuple[Any, ...]]:
@@ -145,7 +145,7 @@ def _prepared_on(shelf: Shelf) -> Prepared[tuple[Any, ...]]:
 _on_shelves = {shelf: _prepared_on(shelf) for shelf in SHELVES}
 
 
-def _glance(row: Glanced) -> Glance:
+def _glance(row: GlanceColumns) -> Glance:
     llm = f"{row.llm__provider__name}/{row.llm__model_id}"
     key = row.client__api_key_id
     return Glance(
@@ -159,7 +159,7 @@ def _glance(row: Glanced) -> Glance:
     )
 
 
-def _level(row: Glanced, llm: str) -> str:
+def _level(row: GlanceColumns, llm: str) -> str:
     """Measured of the context and the window that the next request has; else nobody knows."""
     newest, window = row.newest, row.llm__context_length or row.llm__input_length
     if not newest:
@@ -168,7 +168,7 @@ def _level(row: Glanced, llm: str) -> str:
     return "unknown" if is_other else str(newest["level"])
 
 
-def _kind(row: Glanced) -> str:
+def _kind(row: GlanceColumns) -> str:
     if row.wake_seq > row.handled_seq:
         return RUNNING
     if row.asks:
@@ -188,7 +188,7 @@ def _newest_generation(**columns: str) -> Subquery:
 
 
 def strip(all_of_them: Sequence[Glance]) -> Strip:
-    """What nothing is of is left out."""
+    """The counts for the strip, without zeros."""
     levels, doing = Counter(one.level for one in all_of_them), Counter(one.doing for one in all_of_them)
     return Strip(
         levels=tuple((level, levels[level]) for level in LEVELS if levels[level]),
@@ -206,8 +206,8 @@ def choices(all_of_them: Iterable[Glance]) -> dict[str, list[tuple[int, str]]]:
     return {name: sorted(values, key=lambda value: value[1].lower()) for name, values in found.items()}
 
 
-def shown(some: Sequence[Glance]) -> list[Shown]:
-    """The rows of these, in their order."""
+def shown(some: Sequence[Glance]) -> list[DashboardRow]:
+    """The rows for these dialogs, in their order."""
     found = {row.pk: row for row in _as_rows([one.pk for one in some])}
     meters = meters_of(list(found.values()))
     return [_shown(found[one.pk], one, meters[one.pk]) for one in some if one.pk in found]
@@ -239,9 +239,9 @@ def _runs(which: Q, **columns: str) -> Subquery:
     return Subquery(runs.values(told=JSONObject(**columns))[:1])
 
 
-def _shown(row: Any, glance: Glance, meter: Meter) -> Shown:
+def _shown(row: Any, glance: Glance, meter: Meter) -> DashboardRow:
     freed = row.freed and row.freed["before"] and Freed(**row.freed)
-    return Shown(
+    return DashboardRow(
         dialog=row,
         glance=glance,
         meter=meter,
@@ -252,7 +252,7 @@ def _shown(row: Any, glance: Glance, meter: Meter) -> Shown:
 
 
 def _doing(row: Any, glance: Glance) -> str:
-    """What it is doing now, in words; nothing where it rests."""
+    """What the dialog does now, in words; empty where it rests."""
     on_its_own = _on_its_own(row) if row.run else ""
     return " · ".join(part for part in (_now(row, glance), on_its_own) if part)
 

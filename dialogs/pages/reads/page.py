@@ -14,7 +14,7 @@ from dialogs.context.reads.task_snapshot import task_snapshot
 from dialogs.llms.reads import missing_key
 from dialogs.models import LLM, ApiKey, ClientConversation, Dialog, Generation, Reminder
 from dialogs.pages.reads.rows import AttemptRow
-from dialogs.pages.reads.transcript import SHOWN_ROWS, transcript, what_it_has
+from dialogs.pages.reads.transcript import SHOWN_ROWS, present_kinds, transcript
 from dialogs.sample.reads import tour_of
 from dialogs.transcript.reads.autonomous import rest_reason, run_status
 from dialogs.transcript.reads.dialogs import dialog_meter
@@ -31,7 +31,7 @@ def dialog_parts(dialog: Dialog, *, limit: int | None = SHOWN_ROWS) -> dict[str,
 
     Nothing is asked of an agent whose dialog a client drives: neither does it rest.
     """
-    has = what_it_has(dialog)
+    has = present_kinds(dialog)
     shown, driven = transcript(dialog, limit=limit, has=has), driven_by(dialog)
     takes_notes = (driven is None or driven.has_notebook) and offers_notes(dialog)
     return {

@@ -27,7 +27,7 @@ ASIDE_FOLDED_ABOVE = (240, 3)
 SAID_FOLDED_ABOVE = (2_000, 30)
 # The finish reason of an answer that `dialogs.driver.writes.cutting` cut.
 CUT = "compaction"
-# Finish reasons of answers that ended before their end.
+# Finish reasons of answers that broke off.
 ENDED_EARLY = ("length", "context_window", "content_filter")
 
 
@@ -84,7 +84,7 @@ class MessageRow:
 
     @property
     def has_remarks(self) -> bool:
-        """Something stands in its foot that an ordinary message has not."""
+        """Does the row's foot show more than an ordinary message's?"""
         return bool(self.is_special or self.visibility is not None)
 
     @property

@@ -34,11 +34,11 @@ from dialogs.transcript.model_view import lineage_of
 from dialogs.transcript.reads.courses import (
     SHOWN_COURSES,
     EarlierCourse,
-    Stretch,
+    IdSlice,
     current_course,
     earlier_courses,
     earlier_ids,
-    stretch,
+    id_slice,
 )
 from dialogs.transcript.reads.tool_calls import CallRow, call_rows
 from dominds.prepared import Many, prepared
@@ -68,14 +68,13 @@ class Transcript:
 
     @property
     def question(self) -> Question | None:
-        """The first that waits for the person."""
         calls = (call for row in self.rows if isinstance(row, MessageRow) for call in row.calls)
         asked = (call.question for call in calls if call.question)
         return next((question for question in asked if question.status == Question.Status.PENDING), None)
 
 
-class Has(NamedTuple):
-    """Of what a dialog has any at all: most have little of it, and to look for each would take a statement."""
+class PresentKinds(NamedTuple):
+    """Which kinds of rows the dialog has at all, read in one statement: kinds that it lacks are not queried."""
 
     queued: bool = True
     runs: bool = True
@@ -86,12 +85,12 @@ class Has(NamedTuple):
     prompts: bool = True
 
 
-EVERYTHING = Has()
+EVERYTHING = PresentKinds()
 KINDS = (QueuedMessage, CompactionRun, ContextEvent, CleanupTask, AutonomousRun, Reminder, RemediationPrompt)
 
 
-def what_it_has(dialog: Dialog) -> Has:
-    return next((Has(*found) for found in _found_of(dialog.pk)), EVERYTHING)
+def present_kinds(dialog: Dialog) -> PresentKinds:
+    return next((PresentKinds(*found) for found in _found_of(dialog.pk)), EVERYTHING)
 
 
 @prepared(UUIDField())
@@ -100,10 +99,10 @@ def _found_of(dialog_id: Any) -> QuerySet[Dialog, Any]:
     return Dialog.objects.filter(pk=dialog_id).order_by().values_list(*found)
 
 
-def transcript(dialog: Dialog, *, limit: int | None = SHOWN_ROWS, has: Has = EVERYTHING) -> Transcript:
+def transcript(dialog: Dialog, *, limit: int | None = SHOWN_ROWS, has: PresentKinds = EVERYTHING) -> Transcript:
     leaf = dialog.current_leaf
     course = current_course(dialog)
-    path = stretch(course_id=leaf.course_id, last_id=leaf.pk) if leaf else Stretch()
+    path = id_slice(course_id=leaf.course_id, last_id=leaf.pk) if leaf else IdSlice()
     shown = path.last(limit)
     queued = [QueuedRow(queued=queued) for queued in (_queued(dialog.pk) if has.queued else ())]
     before = earlier_ids(dialog)
@@ -125,7 +124,7 @@ def _queued(dialog_id: Any) -> QuerySet[QueuedMessage]:
 
 def course_page(dialog: Dialog, *, course_id: int, last_id: int, page: int) -> tuple[tuple[Row, ...], bool]:
     """One page of an earlier course, to be read only; and whether another one follows."""
-    path = stretch(course_id=course_id, last_id=last_id)
+    path = id_slice(course_id=course_id, last_id=last_id)
     course = Course.objects.get(pk=course_id)
     rows = rows_of(dialog, course, path, path.page(page, COURSE_PAGE_ROWS), is_current=False)
     return tuple(row for row in rows if not isinstance(row, LiveRow)), len(path.said) > page * COURSE_PAGE_ROWS
@@ -146,7 +145,7 @@ class Ends:
 
 
 def rows_of(
-    dialog: Dialog, course: Course | None, path: Stretch, shown: Stretch, *, is_current: bool, has_runs: bool = True
+    dialog: Dialog, course: Course | None, path: IdSlice, shown: IdSlice, *, is_current: bool, has_runs: bool = True
 ) -> Iterator[Row]:
     """`shown` is the part of the course's `path` that is asked for.
 
@@ -180,7 +179,7 @@ def rows_of(
 
 
 def _left_out(dialog: Dialog, messages: Messages, run: CompactionRun | None) -> dict[int, Visibility]:
-    """What a client does not send any more, or shortened, until a view holds."""
+    """Messages that a client leaves out or sends shortened, while no view is in force."""
     if run is not None or not dialog.is_client_driven:
         return {}
     gone = dialog.client.left_out({pk: message.seq for pk, message in messages.items()})
@@ -244,7 +243,7 @@ def _begun(message: Message, messages: Messages) -> tuple[str, ...]:
     return (*_begun(cut, messages), cut.content) if cut else ()
 
 
-def _pins(dialog: Dialog, path: Stretch, messages: Messages) -> dict[int, float]:
+def _pins(dialog: Dialog, path: IdSlice, messages: Messages) -> dict[int, float]:
     """The share of the limit that is pinned, at the message that was marked last, where it is too much."""
     marks = [message.mark for message in messages.values() if hasattr(message, "mark")]
     pinned = [mark for mark in marks if mark.pinned or mark.priority == MessageMark.Priority.P1]

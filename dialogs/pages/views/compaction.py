@@ -62,7 +62,7 @@ def _form(request: HttpRequest, dialog: Dialog, **typed: Any) -> HttpResponse:
         "dialogs/_compact.html",
         question=_("Compact the context"),
         focus_chars=manual_compaction.FOCUS_CHARS,
-        present=manual_compaction.present(dialog),
+        present=manual_compaction.request_size(dialog),
         **typed,
     )
 

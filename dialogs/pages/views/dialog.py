@@ -188,7 +188,7 @@ def course(request: HttpRequest, dialog: Dialog, number: int) -> HttpResponse:
 @never_cache
 @of_dialog("GET")
 def result(request: HttpRequest, dialog: Dialog, call_id: int) -> HttpResponse:
-    """All that a tool brought."""
+    """The whole result of a tool call."""
     whole = whole_result(dialog, call_id=call_id)
     if whole is None:
         raise Http404(_("There is no such tool call."))
@@ -197,7 +197,7 @@ def result(request: HttpRequest, dialog: Dialog, call_id: int) -> HttpResponse:
 
 @of_dialog("GET")
 def image(request: HttpRequest, dialog: Dialog, message_id: int, place: int) -> HttpResponse:
-    """A message never changes, so the browser may keep it."""
+    """An image of a message. Messages never change, so browsers may cache it."""
     found = attached_image(dialog, message_id=message_id, place=place)
     if found is None:
         raise Http404(_("There is no such image."))

@@ -29,8 +29,8 @@ from dialogs.models import Agent, Dialog
 from dialogs.pages.reads.dashboard import (
     DOING,
     LEVELS,
+    DashboardRow,
     Glance,
-    Shown,
     choices,
     glances,
     glances_on,
@@ -57,9 +57,7 @@ FILTERS = ("level", "doing", "agent", "llm", "client")
 
 
 @dataclass(frozen=True, kw_only=True)
-class DialogItem(Shown):
-    """One dialog in the list."""
-
+class DialogItem(DashboardRow):
     @property
     def level(self) -> str:
         """ "" before the first reading."""
@@ -67,7 +65,7 @@ class DialogItem(Shown):
 
     @property
     def has_meter(self) -> bool:
-        """There is something to show: a measured number, or at least the window."""
+        """Can the meter show anything: a measured number, or at least the window?"""
         return self.meter.prompt_tokens is not None or self.meter.context_window is not None
 
     @property
@@ -102,8 +100,6 @@ class Count:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """One select of the filter."""
-
     name: str
     label: str
     every: str
@@ -144,7 +140,7 @@ class Asked:
         return any(getattr(self, name) for name in FILTERS)
 
     def takes(self, one: Glance) -> bool:
-        """Does the filter leave this dialog?"""
+        """Does this dialog match the filter?"""
         found = {"level": one.level, "doing": one.doing, "agent": one.agent[0], "llm": one.llm[0]}
         found["client"] = one.client[0] if one.client else 0
         return all(found[name] == asked for name in FILTERS if (asked := getattr(self, name)))

@@ -54,7 +54,7 @@ def removals(dialog: Dialog) -> tuple[Removal, ...]:
 
 
 def _left_out(dialog: Dialog, branch: Branch, run: CompactionRun | None) -> tuple[int, ...]:
-    """What a client does not send any more, until a view holds."""
+    """Ids of messages that a client no longer sends, while no view is in force."""
     return tuple(dialog.client.left_out(branch)) if dialog.is_client_driven and run is None else ()
 
 

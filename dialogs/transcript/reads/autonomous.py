@@ -21,12 +21,12 @@ class RunStatus:
     goal: str
     generations: int
     max_generations: int
-    # How many courses it has been through, the one in which it began included.
+    # The number of courses of the run, the first included.
     courses: int
     started_at: datetime
-    # How long it took, or has taken so far.
+    # The duration of the run, so far or in all.
     elapsed_seconds: int
-    # Empty while it is under way.
+    # Empty while the run is active.
     ended_by: str
     summary: str
     # The agent has asked a person and does nothing until it is answered.
@@ -86,7 +86,7 @@ def _remediation_is_due(dialog: Dialog) -> bool:
 
 
 def _is_past(dialog: Dialog, run: AutonomousRun) -> bool:
-    """Has it ended, and did the person type something after it?"""
+    """Has the run ended, and did the person type a message after it?"""
     typed = Message.objects.filter(dialog=dialog, origin=MessageOrigin.TYPED)
     return run.ended_at is not None and typed.filter(created_at__gt=run.ended_at).exists()
 

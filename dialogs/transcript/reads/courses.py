@@ -22,26 +22,26 @@ SPOKEN = (MessageOrigin.TYPED, MessageOrigin.AGENT, MessageOrigin.CLIENT)
 
 
 @dataclass(frozen=True)
-class Stretch:
+class IdSlice:
     """The messages of one course on one branch, by id: all of them, and those that are no results of its calls."""
 
     ids: tuple[int, ...] = ()
     said: tuple[int, ...] = ()
 
-    def last(self, limit: int | None) -> Stretch:
+    def last(self, limit: int | None) -> IdSlice:
         """This slice from the message on that begins its last `limit` messages that were said."""
         if not limit or len(self.said) <= limit:
             return self
-        return Stretch(self.ids[self.ids.index(self.said[-limit]) :], self.said[-limit:])
+        return IdSlice(self.ids[self.ids.index(self.said[-limit]) :], self.said[-limit:])
 
-    def page(self, number: int, size: int) -> Stretch:
-        """The results that follow a message stand on its page."""
+    def page(self, number: int, size: int) -> IdSlice:
+        """One page of the messages; tool results stand on the page of their call."""
         said = self.said[(number - 1) * size : number * size]
         if not said:
-            return Stretch()
+            return IdSlice()
         following = self.said[number * size : number * size + 1]
         end = self.ids.index(following[0]) if following else len(self.ids)
-        return Stretch(self.ids[self.ids.index(said[0]) : end], said)
+        return IdSlice(self.ids[self.ids.index(said[0]) : end], said)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ def handover_of(course: Course) -> dict[str, Any] | None:
     return opening.parts.get("handover") if opening else None
 
 
-def stretch(*, course_id: int, last_id: int) -> Stretch:
+def id_slice(*, course_id: int, last_id: int) -> IdSlice:
     """The way to a message, from where its course begins."""
     found: dict[int, tuple[int | None, bool]] = {
         pk: (parent_id, role == Role.TOOL and call is not None) for pk, parent_id, role, call in _places(course_id)
@@ -92,7 +92,7 @@ def stretch(*, course_id: int, last_id: int) -> Stretch:
         at = found[at][0]
     ids.reverse()
     # A client may send a result of a call that it does not send: that stands for itself.
-    return Stretch(tuple(ids), tuple(pk for pk in ids if not found[pk][1]))
+    return IdSlice(tuple(ids), tuple(pk for pk in ids if not found[pk][1]))
 
 
 @prepared(BigIntegerField())

@@ -55,7 +55,7 @@ def messages_by_id(ids: Iterable[int]) -> tuple[Message, ...]:
     return tuple(found[message_id] for message_id in wanted)
 
 
-# What is read of a message where many are read.
+# The columns that are read where many messages are read.
 _COLUMNS = (
     "id",
     "course_id",
@@ -71,7 +71,7 @@ _COLUMNS = (
 )
 
 
-def those(ids: Sequence[int], leaf: Message) -> Iterator[Message]:
+def messages_with_ids(ids: Sequence[int], leaf: Message) -> Iterator[Message]:
     """These messages of the leaf's dialog, in any order. Of hundreds Django's own way takes most of a request's time:
     it converts the dialog's id for each, and looks for what may be cached in a row that is new."""
     yield from _made(_those(ids), leaf)
@@ -155,12 +155,12 @@ def _path_to(run: CompactionRun, leaf: Message, parents: Mapping[int, int | None
     return path[::-1] if at == run.leaf_id else None
 
 
-def with_seams(messages: Iterable[Message], leaf: Message) -> tuple[Message, ...]:
+def with_continuations(messages: Iterable[Message], leaf: Message) -> tuple[Message, ...]:
     """These messages of the leaf's branch, and what tells which of them are pieces of one answer: the messages that
     asked to go on with it, and the pieces of the one that is to be gone on with now."""
     found = {one.id: one for one in (*messages, leaf)}
     before = {one.parent_id or 0 for one in found.values() if one.role == Role.ASSISTANT} - found.keys()
-    asking = those(tuple(before), leaf) if before else ()
+    asking = messages_with_ids(tuple(before), leaf) if before else ()
     found |= {one.id: one for one in asking if one.origin == MessageOrigin.CONTINUATION}
     at = leaf
     while at.origin == MessageOrigin.CONTINUATION and (cut := _parent(at, found)) and (asked := _parent(cut, found)):

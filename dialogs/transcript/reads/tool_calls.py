@@ -123,7 +123,7 @@ class CallRow:
     # The beginning of the result, and how long it is in all.
     result: str
     result_chars: int
-    # What the model was told instead of the result; empty when it got the result.
+    # The text that the model got in place of the result; empty when it got the result.
     withheld: str
     question: Question | None
 
@@ -143,7 +143,7 @@ class CallRow:
 
     @property
     def short_arguments(self) -> str:
-        """One line: `path: notes.txt, lines: 3`; what is no object as it was written."""
+        """The arguments on one line, `path: notes.txt, lines: 3`; JSON that is no object as it was written."""
         text = " ".join(_or_as_it_is(self.call.arguments, _on_a_line).split())
         return text if len(text) <= SHORT_CHARS else f"{text[:SHORT_CHARS]}…"
 
@@ -200,6 +200,6 @@ def _row(call: Any) -> CallRow:
 
 
 def whole_result(dialog: Dialog, *, call_id: int) -> str | None:
-    """Everything that a call of this dialog brought; None when it is not of this dialog."""
+    """The whole result of a call; None when the call is not of this dialog."""
     found = ToolCall.objects.filter(pk=call_id, message__dialog=dialog).annotate(whole=RESULT)
     return found.values_list("whole", flat=True).first()

@@ -27,7 +27,7 @@ from dominds.prepared import prepared
 from dominds.rows import add, change, new
 from health import rewards
 
-# What changes when an answer comes to be wanted.
+# The columns that change when an answer becomes due.
 WANTED = (
     "wake_seq",
     "answer_due",
@@ -156,7 +156,7 @@ def newest_leaf(message: Message) -> Message:
 
 def close_answer(row: Dialog, *fields: str) -> None:
     """No answer is wanted any more. Where a new try brought none, the earlier answer shows again."""
-    # Below the newest message of all there is nothing.
+    # The dialog's newest message has no message below it.
     if row.current_leaf is not None and row.current_leaf.seq < row.last_seq:
         row.current_leaf = newest_leaf(row.current_leaf)
     row.answer_due = False

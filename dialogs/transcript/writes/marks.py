@@ -54,7 +54,7 @@ def _mark(row: Dialog, message_id: int) -> MessageMark:
 
 
 def _keep(row: Dialog, mark: MessageMark) -> None:
-    """A mark that says nothing is no mark."""
+    """Save the mark; delete it when it is empty."""
     if mark.pinned or mark.priority:
         mark.save()
         _follow_views(mark)

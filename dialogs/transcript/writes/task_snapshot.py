@@ -20,7 +20,7 @@ Change = Callable[[TaskSnapshot], TaskSnapshot]
 
 
 def begin(row: Dialog, goal: str) -> None:
-    """A new task, whatever the last one came to."""
+    """Begin a new task, however the last one ended."""
     _write(row, begun(goal))
 
 
@@ -51,7 +51,7 @@ def say_anew(row: Dialog, *, before: str, goal: str) -> None:
 
 
 def reset(row: Dialog) -> None:
-    """The next thing that a person says is a new task. What was done stays in the record."""
+    """End the task: the person's next message begins a new one. What was done stays in the record."""
     _write(row, None)
 
 

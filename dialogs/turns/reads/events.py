@@ -34,7 +34,7 @@ from health.models import CleanupTask, CompactionRun, ContextEvent
 
 Status, Code = CompactionRun.Status, ContextEvent.Code
 CAME_TO_NOTHING = (Status.SKIPPED, Status.FAILED, Status.CANCELLED)
-# So much of a result, and how long a longer one is, tell two results apart.
+# Two results are compared by their first characters, so many, and their length.
 COMPARED_CHARS = 5_000
 # Enough for the steps with their results; a round of very many calls shortens the stretch, and that is all.
 MOST_MESSAGES = 10 * MOST_STEPS
@@ -53,7 +53,7 @@ SHOWN = (
 
 @dataclass(frozen=True, kw_only=True)
 class Filter:
-    """Empty and None: whatever it is."""
+    """A filter of events. An empty or None field filters nothing."""
 
     code: str = ""
     agent_id: int | None = None
@@ -146,7 +146,7 @@ def cause_of(event: ContextEvent) -> str:
 
 
 def tasks_for(user: User) -> QuerySet[CleanupTask]:
-    """Staff give tasks to people, so they see that there are some."""
+    """The open tasks that a person may see: their own, those of their dialogs; staff see all, as they assign them."""
     found = CleanupTask.objects.select_related("dialog__agent", "dialog__owner", "assignee", "closed_by")
     return found if user.is_staff else found.filter(Q(dialog__owner=user) | Q(assignee=user))
 
@@ -196,7 +196,7 @@ def was_reset_since(dialog: Dialog, moment: datetime) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stretch:
+class RecentSteps:
     steps: tuple[Step, ...]
     over_hits: int
 
@@ -206,16 +206,16 @@ class LoopNotice:
     seen: tuple[str, ...]
 
 
-def stretch_of(dialog: Dialog) -> Stretch:
+def recent_steps(dialog: Dialog) -> RecentSteps:
     """The newest answers of the branch that is shown: since a person spoke, the course began, a fresh start, or what
     was last found. Costs what the stretch is long."""
     answers = _answers(dialog)
     if not answers:
-        return Stretch(steps=(), over_hits=0)
+        return RecentSteps(steps=(), over_hits=0)
     calls = _calls([answer.pk for answer in answers])
     over_hits = ContextEvent.objects.filter(dialog=dialog, code=Code.OVER_HIT, happened_at__gte=answers[0].created_at)
     steps = tuple(Step(text=answer.content, calls=tuple(calls[answer.pk])) for answer in answers)
-    return Stretch(steps=steps, over_hits=over_hits.count())
+    return RecentSteps(steps=steps, over_hits=over_hits.count())
 
 
 def _answers(dialog: Dialog) -> list[Message]:
@@ -235,7 +235,7 @@ def _answers(dialog: Dialog) -> list[Message]:
 
 
 def _looked_at(dialog: Dialog) -> int:
-    """The `seq` up to which messages count no more for a circle."""
+    """The `seq` of the newest message that is not looked at again for a loop."""
     event = _loops.first(dialog.pk)
     reset = CompactionRun.objects.filter(
         dialog=dialog, trigger=CompactionRun.Trigger.RESET, status=CompactionRun.Status.APPLIED
@@ -259,7 +259,7 @@ def _calls(message_ids: list[int]) -> defaultdict[int, list[Call]]:
 
 
 def _plain(arguments: str) -> str:
-    """JSON in one form, whatever the order of its keys; what is none as it is."""
+    """JSON with its keys sorted; text that is no JSON is returned as it is."""
     try:
         return json.dumps(json.loads(arguments or "{}"), sort_keys=True)
     except (ValueError, RecursionError):

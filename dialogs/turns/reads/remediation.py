@@ -23,9 +23,9 @@ from dominds.prepared import Many, prepared
 from health.monitor.levels import Level, caution_cadence
 from health.monitor.remediation import Due, Remediation, generations_to_next_prompt
 
-# So many courses in a row that came to nothing: opening another one does not help.
+# After so many courses in a row that were full from the start, opening another one does not help.
 FUTILE_COURSES = 3
-# So many prompts in caution that brought no reminder: another one would bring none.
+# After so many prompts in caution without a new reminder the agent is asked no more.
 CAUTION_PROMPTS = 3
 UNASKED = (Course.OpenedBy.AUTO, Course.OpenedBy.RECOVERY)
 
@@ -36,7 +36,7 @@ class RemediationStatus:
 
     course_number: int
     level: str
-    # What the newest reading asks for and nobody has been given yet.
+    # The prompt that the newest reading makes due and that is not inserted yet.
     due: str
     cadence: int
     # Generations until the next prompt, in caution; prompts left before a new course, in critical.
@@ -71,7 +71,7 @@ def remediation_status(dialog: Dialog, *, takes_notes: bool, was_asked: bool = T
         next_prompt_in=generations_to_next_prompt(state, cadence=cadence),
         remaining=course.countdown_turns if state.level is Level.CRITICAL else None,
         paused_by=dialog.paused_by,
-        spared=spared(dialog, takes_notes=takes_notes, was_asked=was_asked),
+        spared=why_unprompted(dialog, takes_notes=takes_notes, was_asked=was_asked),
         no_tools=not takes_notes,
         **_compliance(course, was_asked),
     )
@@ -107,7 +107,7 @@ def has_curated(course_id: int) -> bool:
     return Reminder.objects.filter(course_id=course_id, author=Author.AGENT, removed_at=None).exists()
 
 
-class Spared(StrEnum):
+class Unprompted(StrEnum):
     """Why an agent is asked for no reminders: compaction makes room instead."""
 
     NOT = ""
@@ -118,28 +118,28 @@ class Spared(StrEnum):
     CHOSEN = "chosen"
 
 
-def spared(dialog: Dialog, *, takes_notes: bool | None = None, was_asked: bool = True) -> Spared:
+def why_unprompted(dialog: Dialog, *, takes_notes: bool | None = None, was_asked: bool = True) -> Unprompted:
     """Where nothing is compacted by itself, reminders are all that helps, and everybody is asked; but for whom somebody
     chose that it is not. An agent that is to be reminded is asked, and its countdown runs, whatever its model takes."""
     if dialog.agent.when_full == WhenFull.NO_PROMPTS:
-        return Spared.CHOSEN
+        return Unprompted.CHOSEN
     if not may_be_guarded(dialog):
-        return Spared.NOT
+        return Unprompted.NOT
     if dialog.own_tools == OwnTools.OFF and offers_tools(dialog.llm):
-        return Spared.SWITCHED_OFF
+        return Unprompted.SWITCHED_OFF
     if dialog.agent.when_full == WhenFull.REMIND:
-        return Spared.NOT
+        return Unprompted.NOT
     if not offers_tools(dialog.llm):
-        return Spared.NO_TOOLS
+        return Unprompted.NO_TOOLS
     if not (offers_notes(dialog) if takes_notes is None else takes_notes):
-        return Spared.SMALL_ROOM
+        return Unprompted.SMALL_ROOM
     goes_on = _is_counting_down(dialog) or not (was_asked and is_asked_in_vain(dialog.pk))
-    return Spared.NOT if goes_on else Spared.IN_VAIN
+    return Unprompted.NOT if goes_on else Unprompted.IN_VAIN
 
 
 def is_reminded_first(dialog: Dialog) -> bool:
     """Does the agent write down what matters before its history is compacted? Not where it is asked for nothing."""
-    return dialog.agent.when_full == WhenFull.REMIND and not spared(dialog)
+    return dialog.agent.when_full == WhenFull.REMIND and not why_unprompted(dialog)
 
 
 def _is_counting_down(dialog: Dialog) -> bool:
@@ -149,7 +149,7 @@ def _is_counting_down(dialog: Dialog) -> bool:
 
 
 def may_be_asked(dialog: Dialog) -> bool:
-    return not spared(dialog)
+    return not why_unprompted(dialog)
 
 
 def is_asked_in_vain(dialog_id: UUID) -> bool:

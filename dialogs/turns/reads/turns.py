@@ -27,7 +27,7 @@ from health.loops import EVERY_CALLS
 from health.models.claims import AHEAD
 from health.monitor.remediation import Due
 
-# The columns of a run that grow with a course. Whoever asks only how a run ended does not read them.
+# The columns of a run that grow with a course: deferred where only a run's end is asked for.
 LARGE = ("view", "removed", "coverage", "losses", "ledger", "steps", "warnings")
 
 Status = Generation.Status
@@ -203,7 +203,7 @@ def _of_due_answer(found: list[Generation]) -> list[Generation]:
 
 
 def seconds_left(since: datetime | None, until: datetime | None) -> float | None:
-    """Of a wait for the next try: none of one that began before the clock went back."""
+    """Seconds left until the next try; 0 where the wait began in the future, as the clock went back."""
     now = timezone.now()
     if until is None:
         return None
@@ -226,7 +226,7 @@ def _wanted(dialog_ids: Any) -> QuerySet[Dialog, Any]:
 
 
 def is_message_waiting(dialog_id: UUID) -> bool:
-    """Has a person typed something that stands in no request yet?"""
+    """Has a person typed a message that no request contains yet?"""
     return QueuedMessage.objects.filter(dialog=dialog_id).exists()
 
 
@@ -275,7 +275,7 @@ class TurnStatus:
     error: str
     # An agent on its own is not given up before this.
     tried_until: datetime | None
-    # While the provider answers as many as it may: 1 is the next.
+    # The place in the provider's queue while all its slots are taken; 1 is the next.
     place: int | None
     # Since when work has been due without a worker taking it.
     waiting_since: datetime | None

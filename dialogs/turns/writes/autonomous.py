@@ -75,7 +75,7 @@ def count_generation(row: Dialog) -> None:
 
 
 def reach_limit(row: Dialog) -> bool:
-    """End the active run if it has used all its generations. True when it has."""
+    """End the active run if it has used all its generations. True if so."""
     run = active_run(row)
     return run is not None and run.generations >= run.max_generations and _end(row, EndedBy.LIMIT)
 

@@ -25,7 +25,7 @@ from dialogs.models import Dialog
 from dialogs.models.dialog import PausedBy
 from dialogs.transcript.reads.autonomous import active_run
 from dialogs.transcript.writes.dialog_row import close_answer, lock, save
-from dialogs.turns.reads.events import stretch_of
+from dialogs.turns.reads.events import recent_steps
 from dialogs.turns.state import Guarding
 from dialogs.turns.writes.lease import Claim, fenced
 from health.compaction.config import AtMilestone
@@ -39,7 +39,7 @@ WARNINGS = 3
 HOUR = timedelta(hours=1)
 STEPS = ("pin", "archive", "limit", "course")
 MOST = 2
-# Where a P1 agent is concerned, none is borne.
+# An agent with priority P1 is allowed no over-hit.
 MOST_OF_P1 = 0
 ESCALATED = "escalated"
 DECLINED = "declined"
@@ -139,7 +139,7 @@ def change_task(
 
 
 def escalate(row: Dialog, event: ContextEvent) -> None:
-    """Say in the event what is to follow from it, if it is one too many."""
+    """Write into the event what follows from it, if it is one over-hit too many."""
     wanted = context_config().on_over_hits
     if wanted is AtMilestone.NEVER or row.is_client_driven or not _is_one_too_many(row):
         return
@@ -186,7 +186,7 @@ def _mark(event: ContextEvent, wanted: AtMilestone) -> None:
 
 @transaction.atomic
 def decline(*, dialog: Dialog) -> None:
-    """The offered fresh start is not wanted."""
+    """A person declines the fresh start that was offered."""
     row = lock(dialog)
     for event in ContextEvent.objects.filter(dialog=row, facts__escalated=str(AtMilestone.OFFER)):
         event.facts[DECLINED] = True
@@ -200,7 +200,7 @@ def look_for_loop(held: Claim) -> None:
     row = fenced(held)
     row.unchecked_calls = 0
     row.save(update_fields=["unchecked_calls"])
-    stretch = stretch_of(row)
+    stretch = recent_steps(row)
     finding = find_loop(stretch.steps, over_hits=stretch.over_hits)
     if finding is not None:
         _act_on(row, finding)
@@ -232,7 +232,7 @@ def _act_on(row: Dialog, finding: LoopFinding) -> None:
 
 @transaction.atomic
 def dismiss(*, dialog: Dialog) -> None:
-    """The notice is not wanted. Only what the agent does from now on counts."""
+    """A person dismisses the notice of a loop: only calls from now on count for the next one."""
     row = lock(dialog)
     event = ContextEvent.objects.filter(dialog=row, code=Code.LOOP_DETECTED).order_by("-id").first()
     if event is not None:

@@ -55,13 +55,13 @@ class Sent:
     options: dict[str, Any]
     # The compaction run whose view was sent.
     view: int | None = None
-    # What that shows because it was marked to stay since it was made.
+    # Messages in that view because a person marked them to stay after the run.
     kept: tuple[int, ...] = ()
-    # What a client sent in fewer words, or without images.
+    # Messages that the client sent shortened, or without images.
     shortened: Sequence[int] = ()
-    # What the request was estimated to take, where it is guarded.
+    # The estimated tokens of the request, where the dialog is guarded.
     estimated_tokens: int | None = None
-    # The longest answer that was asked for, where a shorter one had to do.
+    # The maximum of the answer, where it was lowered so that prompt and answer fit the window.
     asked_tokens: int | None = None
 
 
@@ -80,7 +80,7 @@ EMPTY = "empty_answer"
 
 
 def was_empty(leaf: Message) -> bool:
-    """Did the model end its last answer to this message without a word?"""
+    """Was the model's last answer to this message empty?"""
     last = Generation.objects.filter(prompt_leaf=leaf).order_by("-pk").first()
     return last is not None and last.error_code == EMPTY
 
@@ -102,7 +102,7 @@ def keep_blobs(texts: Iterable[str]) -> dict[str, str]:
     """
     hashes = {text: hashlib.sha256(text.encode()).hexdigest() for text in texts}
     missing = {sha256: text for text, sha256 in sorted(hashes.items(), key=itemgetter(1))}
-    # What another transaction stores at this moment is there when that has ended, and is locked then.
+    # A text that another transaction is storing is visible, and locked, once that transaction has ended.
     while missing:
         for (sha256,) in _locked_blobs(list(missing)):
             del missing[sha256]
@@ -117,7 +117,7 @@ def _locked_blobs(hashes: Any) -> QuerySet[Blob, Any]:
 
 
 class Outdated(Exception):
-    """The dialog has changed since what is to be sent was read."""
+    """The dialog has changed since the request was read."""
 
 
 @transaction.atomic(savepoint=False)
@@ -192,7 +192,7 @@ def _leaf(row: Dialog) -> Message:
 
 
 def clients(dialog: Dialog) -> Dialog | None:
-    """A dialog that nobody but its client changes while it is driven: it need not be read twice."""
+    """Is this a client's dialog? Only its client changes it while it is driven, so it is not read again."""
     return dialog if dialog.is_client_driven else None
 
 
@@ -203,7 +203,7 @@ def flush_each(partials: Sequence[Partial]) -> list[Exception | None]:
 
 
 def _flushed(partial: Partial) -> Exception | None:
-    """A conditional update, fenced by its token."""
+    """Store the partial text by a conditional update, fenced by the lease's token."""
     try:
         _flush(partial.generation_id, partial.held.token, partial.text, partial.reasoning, partial.seq)
     except (InterfaceError, OperationalError):

@@ -34,7 +34,7 @@ from dialogs.turns.writes.tool_calls import interrupt_running
 from dominds.prepared import prepared, prepared_update
 from dominds.rows import same_again
 
-# A transaction that begins so long after it was asked for has waited for a lock.
+# A transaction that begins so long after its call has waited for a lock.
 LATE_SECONDS = 1.0
 
 
@@ -88,7 +88,7 @@ def _claim(dialog_id: UUID, now: datetime, beyond: datetime) -> Claim | None:
 @prepared_update(UUIDField(), DateTimeField(), DateTimeField(), DateTimeField())
 def _take(dialog_id: Any, now: Any, beyond: Any, until: Any) -> tuple[QuerySet[Dialog], dict[str, Any]]:
     due = Dialog.objects.filter(lease_free(now, beyond), pk=dialog_id, wake_seq__gt=F("handled_seq"))
-    # A slice that recorded no end, and in which nothing was said: its worker died over it.
+    # The slice recorded no end and no message: its worker died.
     died = When(slice_seq=F("last_seq"), then=F("deaths") + 1)
     return due, {
         # Raising the token shuts out whoever held the dialog before, even if that worker still runs.
@@ -117,13 +117,13 @@ LEASE = ("lease_token", "lease_until")
 
 
 def renew(held: Claim) -> None:
-    """Push the lease's end away. Raises LeaseLost when it is another's."""
+    """Extend the lease. Raises LeaseLost when another worker holds it."""
     if not _held(held).update(lease_until=_lease_end()):
         raise LeaseLost
 
 
 def release(held: Claim) -> bool:
-    """Say that everything due up to this wake-up is done. False when something new came up meanwhile."""
+    """Release the lease: all work up to this wake-up is done. False when new work came meanwhile."""
     if not _release(held.dialog_id, held.token, held.wake_seq):
         return False
     changed_on_commit(held.dialog_id)
@@ -146,7 +146,7 @@ def let_go(row: Dialog, held: Claim) -> tuple[str, ...]:
 
 
 def give_back(held: Claim) -> None:
-    """End a slice with work still due: whoever comes next may claim it."""
+    """End a slice with work still due: the next worker may claim the dialog."""
     _held(held).update(lease_until=None, slice_seq=None)
 
 
@@ -171,7 +171,7 @@ def fenced(held: Claim, *, known: Dialog | None = None) -> Dialog:
 
 
 def _as_it_was(held: Claim, known: Dialog) -> Dialog | None:
-    """A row of its own, as whoever writes changes it before the write has succeeded."""
+    """A copy of the row, because writers change it before their write has succeeded."""
     for (unchecked_calls,) in _unchanged(held.dialog_id, held.token, known.version):
         row = same_again(known)
         row.unchecked_calls = unchecked_calls

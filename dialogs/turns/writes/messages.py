@@ -110,7 +110,7 @@ def _queue(row: Dialog, text: str) -> QueuedMessage:
 
 @transaction.atomic
 def edit_message(*, dialog: Dialog, message: Message, content: str) -> Message:
-    """Say the last user message anew: a sibling beside the old one, which stays readable."""
+    """Replace the last user message by a sibling with this text; the old one stays readable."""
     text = clean_text(content)
     row = _idle(written_here(out_of_trash(lock(dialog))))
     if message.pk != _last_typed(row).pk:
@@ -172,7 +172,7 @@ def choose_branch(*, dialog: Dialog, message: Message) -> None:
 
 @transaction.atomic
 def cancel_queued(*, dialog: Dialog, queued_id: int) -> None:
-    """Take a waiting message back. Raises DialogError when its turn has begun: whoever took it back must hear that."""
+    """Delete a queued message. Raises DialogError when its turn has begun."""
     row = lock(dialog)
     deleted, _by_model = QueuedMessage.objects.filter(dialog=row, pk=queued_id).delete()
     if not deleted:
@@ -204,7 +204,7 @@ def request_stop(*, dialog: Dialog) -> None:
 # --- Pause and go on: while a dialog is paused the driver answers messages, but does nothing of its own accord ---
 @transaction.atomic
 def pause(*, dialog: Dialog) -> None:
-    """Let the answer under way end, then rest until a person lets it go on."""
+    """Pause: the answer under way ends, then the driver rests until a person presses *Go on*."""
     row = written_here(lock(dialog))
     row.paused_by = PausedBy.PERSON
     save(row, "paused_by")

@@ -49,7 +49,7 @@ def _counted(course_id: Any) -> QuerySet[Course, Any]:
 
 
 def record_level(row: Dialog, course: Course, level: str) -> None:
-    """Take one more reading into remediation's counters on the course."""
+    """Count one more reading in remediation's counters on the course."""
     _count_anew(course)
     keep(course, step(state_of(course), Level(level), cadence=caution_cadence(configured(row.llm))))
 
@@ -60,7 +60,7 @@ def record_overflow(course: Course) -> None:
 
 
 def forget(course: Course) -> None:
-    """Forget the counts: another branch of the course is shown, and they belong to the one that was left."""
+    """Reset the counters: they belong to the branch that is no longer shown."""
     keep(course, Remediation())
 
 

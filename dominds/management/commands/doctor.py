@@ -43,13 +43,13 @@ LOCAL_HOSTS = {"127.0.0.1", "localhost", "::1", None}
 PING_SECONDS = 1.0, 4.0
 START = f"start it with `{settings.COMMAND} up`"
 REQUIREMENTS = settings.SHARED_DIR / "requirements" / "base.txt"
-# More would bury what is wrong.
+# The most LLMs that are listed: more would hide the findings that matter.
 MOST_LLMS = 20
 
 
 class State(StrEnum):
     OK = "ok"
-    # Worth knowing; everything works.
+    # A note: everything works.
     NOTE = "note"
     WRONG = "wrong"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dialogs.api.foresight import Foreseen, foreseen
+from dialogs.api.foresight import SpeculativeRequest, speculate
 from dialogs.api.reads.clients import longest_known
 from dialogs.api.requests import ClientRequest
 from dialogs.api.writes.client_turns import Target, direct_agent
@@ -31,8 +31,8 @@ def key(key: tuple[ApiKey, str]) -> ApiKey:
     return key[0]
 
 
-def ahead(key: ApiKey, target: Target, request: ClientRequest) -> Foreseen | None:
-    return foreseen(key=key, target=target, request=request, known=longest_known(owner=key.owner, request=request))
+def ahead(key: ApiKey, target: Target, request: ClientRequest) -> SpeculativeRequest | None:
+    return speculate(key=key, target=target, request=request, known=longest_known(owner=key.owner, request=request))
 
 
 def asked_by_the_driver(dialog: Dialog) -> ChatRequest:

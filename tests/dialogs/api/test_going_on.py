@@ -10,7 +10,7 @@ from asgiref.sync import sync_to_async
 from django.db.models import F
 
 from dialogs.api import foresight, reading
-from dialogs.api.foresight import BESIDE, Foreseen, Recent, foreseen
+from dialogs.api.foresight import BESIDE, AnsweredCache, SpeculativeRequest, speculate
 from dialogs.models import Dialog
 from tests.dialogs.api.conftest import Client, Play, a_tool, assistant, calling, said, user
 
@@ -23,12 +23,12 @@ def went_on(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Of each request, whether it went on from another; it is held against the one that is read whole."""
     seen: list[bool] = []
 
-    def both(**asked: Any) -> Foreseen | None:
+    def both(**asked: Any) -> SpeculativeRequest | None:
         seen.append(any(foresight.RECENT.below(one) for one in asked["known"].messages))
-        found = foreseen(**asked)
+        found = speculate(**asked)
         with monkeypatch.context() as alone:
-            alone.setattr(foresight, "RECENT", Recent())
-            whole = foreseen(**asked)
+            alone.setattr(foresight, "RECENT", AnsweredCache())
+            whole = speculate(**asked)
         if found is None or whole is None:
             assert found is whole
         else:
@@ -37,7 +37,7 @@ def went_on(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
             assert [one.pk for one in found.branch] == [one.pk for one in whole.branch]
         return found
 
-    monkeypatch.setattr(reading, "foreseen", both)
+    monkeypatch.setattr(reading, "speculate", both)
     return seen
 
 
@@ -93,7 +93,7 @@ async def test_a_conversation_that_goes_another_way_is_read(
 async def test_no_more_is_kept_than_is_allowed(
     client_of_alice: Client, play: Play, went_on: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    little = Recent(most_bytes=BESIDE)
+    little = AnsweredCache(most_bytes=BESIDE)
     monkeypatch.setattr("dialogs.api.turn.RECENT", little)
     monkeypatch.setattr(foresight, "RECENT", little)
     history = await a_conversation(client_of_alice, play)

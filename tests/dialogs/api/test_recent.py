@@ -14,7 +14,7 @@ from dialogs.api import canonical
 from dialogs.api import reading as recent_module
 from dialogs.api.canonical import chained
 from dialogs.api.errors import ApiError
-from dialogs.api.reading import EACH, Checked, Recent
+from dialogs.api.reading import EACH, BodyCache, PrefixHashCache
 from dialogs.api.schemas import MAX_MESSAGES, ChatBody, checked, in_range, read_json
 
 HISTORY: list[dict[str, Any]] = [
@@ -26,7 +26,9 @@ HISTORY: list[dict[str, Any]] = [
 SIZE = 100 + EACH * len(HISTORY)
 
 
-def made(recent: Recent, messages: list[dict[str, Any]], root: str = "alice", size: int = 100) -> tuple[Any, ...]:
+def made(
+    recent: PrefixHashCache, messages: list[dict[str, Any]], root: str = "alice", size: int = 100
+) -> tuple[Any, ...]:
     return recent.chained(messages, root=root, size=size)
 
 
@@ -45,7 +47,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_of_a_history_that_grew_only_its_end_is_made_anew(read: list[str]) -> None:
-    recent = Recent()
+    recent = PrefixHashCache()
     made(recent, HISTORY[:6])
     read.clear()
 
@@ -56,7 +58,7 @@ def test_of_a_history_that_grew_only_its_end_is_made_anew(read: list[str]) -> No
 
 @pytest.mark.parametrize("root", ["alice", "bob"])
 def test_it_says_what_a_history_that_is_read_whole_says(root: str) -> None:
-    recent = Recent()
+    recent = PrefixHashCache()
     edited = [*HISTORY[:5], {"role": "assistant", "content": "Something else."}, *HISTORY[6:]]
     for messages in (HISTORY[:4], HISTORY, edited, HISTORY[:2], HISTORY[:7]):
         made(recent, messages)
@@ -65,7 +67,7 @@ def test_it_says_what_a_history_that_is_read_whole_says(root: str) -> None:
 
 
 def test_the_same_words_written_in_another_way_are_made_anew() -> None:
-    recent = Recent()
+    recent = PrefixHashCache()
     made(recent, HISTORY)
     first: dict[str, Any] = {"role": "user", "content": [{"type": "text", "text": "Message 0."}]}
     in_parts = [first, *HISTORY[1:]]
@@ -74,7 +76,7 @@ def test_the_same_words_written_in_another_way_are_made_anew() -> None:
 
 
 def test_what_was_asked_last_stays_and_the_oldest_is_forgotten(read: list[str]) -> None:
-    recent = Recent(most_bytes=5 * SIZE // 2)
+    recent = PrefixHashCache(most_bytes=5 * SIZE // 2)
     other = [{"role": "user", "content": "Another."}, *HISTORY[1:]]
     for messages, root in ((HISTORY, "alice"), (other, "alice"), (HISTORY, "alice"), (HISTORY, "bob")):
         made(recent, messages, root)
@@ -86,7 +88,7 @@ def test_what_was_asked_last_stays_and_the_oldest_is_forgotten(read: list[str]) 
 
 
 def test_a_request_that_is_larger_than_all_that_may_be_remembered_is_not_remembered(read: list[str]) -> None:
-    recent = Recent(most_bytes=SIZE // 2)
+    recent = PrefixHashCache(most_bytes=SIZE // 2)
     made(recent, HISTORY)
     read.clear()
 
@@ -111,7 +113,7 @@ def a_word(number: int) -> dict[str, Any]:
 @pytest.mark.parametrize("message", [a_word, a_tool_call])
 def test_what_is_remembered_takes_no_more_than_it_may_however_short_the_messages_are(message: Any) -> None:
     most = 250_000
-    known, recent = Checked(most), Recent(most)
+    known, recent = BodyCache(most), PrefixHashCache(most)
     gc.collect()
     tracemalloc.start()
     before, _peak = tracemalloc.get_traced_memory()
@@ -145,7 +147,7 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 @pytest.mark.parametrize("length", [10, 1_000])
 def test_of_a_history_that_grew_only_its_end_is_checked_anew_however_long_it_is(checks: list[Any], length: int) -> None:
-    known = Checked()
+    known = BodyCache()
     history = [{"role": "assistant" if at % 2 else "user", "content": f"Message {at}."} for at in range(length)]
     system = [{"role": "system", "content": "It is 10:00."}]
     known.read(body_of([*system, *history[:-2]]), root="alice")
@@ -166,7 +168,7 @@ def read_whole(raw: bytes) -> ChatBody:
 
 
 def test_a_checked_body_says_what_one_that_is_read_whole_says() -> None:
-    known = Checked()
+    known = BodyCache()
     edited = [*HISTORY[:5], {"role": "assistant", "content": "Something else.", "name": None}, *HISTORY[6:]]
     for messages in (HISTORY[:4], HISTORY, edited, HISTORY[:2], HISTORY[:7]):
         known.read(body_of(messages), root="alice")
@@ -188,7 +190,7 @@ def test_a_checked_body_says_what_one_that_is_read_whole_says() -> None:
     ],
 )
 def test_what_is_wrong_behind_a_known_history_is_told_with_its_place(bad: Any, place: str) -> None:
-    known = Checked()
+    known = BodyCache()
     known.read(body_of(HISTORY), root="alice")
 
     with pytest.raises(ApiError) as refused:
@@ -198,7 +200,7 @@ def test_what_is_wrong_behind_a_known_history_is_told_with_its_place(bad: Any, p
 
 
 def test_a_history_that_has_become_too_long_is_refused_though_it_is_known() -> None:
-    known = Checked()
+    known = BodyCache()
     known.read(body_of(HISTORY), root="alice")
     too_long = [*HISTORY, *({"role": "user", "content": "More."} for _each in range(MAX_MESSAGES))]
 
@@ -209,7 +211,7 @@ def test_a_history_that_has_become_too_long_is_refused_though_it_is_known() -> N
 
 
 def test_a_message_that_says_nothing_may_stand_behind_a_known_history() -> None:
-    known = Checked()
+    known = BodyCache()
     known.read(body_of(HISTORY), root="alice")
 
     body, _messages = known.read(body_of([*HISTORY, {"role": "user", "content": ""}]), root="alice")
@@ -225,6 +227,6 @@ def test_what_is_no_history_at_all_is_refused_as_ever(raw: bytes) -> None:
         read_whole(raw)
 
     with pytest.raises(ApiError) as refused:
-        Checked().read(raw, root="alice")
+        BodyCache().read(raw, root="alice")
 
     assert refused.value.as_json() == expected.value.as_json()

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from dialogs.api.errors import ApiError
-from dialogs.api.reading import Checked
+from dialogs.api.reading import BodyCache
 from dialogs.api.schemas import ChatBody
 
 
 def body(**fields: Any) -> ChatBody:
     raw = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hello"}]} | fields)
-    return Checked().read(raw.encode(), root="alice")[0]
+    return BodyCache().read(raw.encode(), root="alice")[0]
 
 
 @pytest.mark.parametrize("field", ["max_tokens", "max_completion_tokens", "seed", "n"])

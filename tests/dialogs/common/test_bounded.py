@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dialogs.common import bounded
-from dialogs.common.bounded import IDLE_SECONDS, Bounded
+from dialogs.common.bounded import IDLE_SECONDS, BoundedCache
 
 
 @pytest.fixture
@@ -15,12 +15,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def kept(store: Bounded[str, int], keys: str) -> str:
+def kept(store: BoundedCache[str, int], keys: str) -> str:
     return "".join(key for key in keys if store.get(key) is not None)
 
 
 def test_more_bytes_than_it_may_have_push_out_what_was_kept_longest_ago() -> None:
-    store: Bounded[str, int] = Bounded(100)
+    store: BoundedCache[str, int] = BoundedCache(100)
     for key in "abacd":
         store.keep(key, 1, size=30)
 
@@ -28,7 +28,7 @@ def test_more_bytes_than_it_may_have_push_out_what_was_kept_longest_ago() -> Non
 
 
 def test_what_is_larger_than_all_it_may_have_is_not_kept() -> None:
-    store: Bounded[str, int] = Bounded(100)
+    store: BoundedCache[str, int] = BoundedCache(100)
     for size in (101, 50, 101):
         store.keep("a", 1, size=size)
 
@@ -38,7 +38,7 @@ def test_what_is_larger_than_all_it_may_have_is_not_kept() -> None:
 
 
 def test_what_was_not_kept_anew_for_so_long_is_let_go(clock: list[float]) -> None:
-    store: Bounded[str, int] = Bounded(100)
+    store: BoundedCache[str, int] = BoundedCache(100)
     for key in "ab":
         store.keep(key, 1, size=1)
     clock[0] = IDLE_SECONDS
@@ -52,7 +52,7 @@ def test_what_was_not_kept_anew_for_so_long_is_let_go(clock: list[float]) -> Non
 
 
 def test_of_conversations_that_end_after_some_requests_no_more_are_held_after_hours(clock: list[float]) -> None:
-    store: Bounded[int, int] = Bounded(10**9)
+    store: BoundedCache[int, int] = BoundedCache(10**9)
     held = []
     for minute in range(240):
         clock[0] = 60.0 * minute

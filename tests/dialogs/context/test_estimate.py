@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialogs.context.estimate import Estimate, Foretold, Sizing, estimate, foretold, present_context
+from dialogs.context.estimate import Estimate, RequestEstimate, Sizing, estimate, estimate_of, present_context
 from dialogs.context.material import units_of
 from dialogs.context.writes import learn_from_usage
 from dialogs.llms.counter import counter_of
@@ -40,7 +40,7 @@ def at_most(dialog: Dialog) -> int | None:
 def learn_images(llm: LLM, *, each: int, reports: int = 3) -> None:
     for turn in range(1, reports + 1):
         raw = RawEstimate(text=2000, images=768 * turn, pictures=turn)
-        learn_from_usage(llm=llm, foretold=Foretold(tokens=raw.tokens, raw=raw), reported=2000 + each * turn)
+        learn_from_usage(llm=llm, foretold=RequestEstimate(tokens=raw.tokens, raw=raw), reported=2000 + each * turn)
 
 
 def test_without_an_estimate_nobody_knows_how_large_a_picture_is_of_which_nothing_was_reported(dialog: Dialog) -> None:
@@ -102,7 +102,7 @@ def test_what_is_foretold_of_images_can_be_taken_back_to_what_was_counted(dialog
     calibrate(llm)
     found = guessed(dialog)
 
-    told = foretold(found, llm, [], counter_of(llm))
+    told = estimate_of(found, llm, [], counter_of(llm))
 
     assert (told.raw.images, told.raw.pictures) == (1536, 2)
     assert told.raw.tokens == told.tokens == found.tokens
@@ -137,7 +137,7 @@ def test_three_reports_take_the_margin_away_and_it_is_no_error_of_theirs(dialog:
     a_history(dialog, pairs=6)
     for _report in range(3):
         assert guessed(dialog).margin > 0
-        told = foretold(guessed(dialog), llm, [], counter_of(llm))
+        told = estimate_of(guessed(dialog), llm, [], counter_of(llm))
         learn_from_usage(llm=llm, foretold=told, reported=told.raw.tokens)
 
     llm.refresh_from_db()

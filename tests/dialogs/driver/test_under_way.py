@@ -12,7 +12,7 @@ from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 
 from dialogs.driver import streaming
-from dialogs.driver.streaming import Coming, LiveAnswer, show, until_stopped
+from dialogs.driver.streaming import LiveAnswer, StreamingAnswer, show, until_stopped
 from dialogs.models import Agent, Dialog, Generation
 from dialogs.pages.writes import create_dialog
 from dialogs.providers.base import ReasoningDelta, TextDelta
@@ -57,10 +57,10 @@ def comes(generation: Generation) -> asyncio.Task[None]:
     return asyncio.create_task(until_stopped(claim, generation.pk, live))
 
 
-async def hello() -> Coming:
+async def hello() -> StreamingAnswer:
     live = LiveAnswer()
     live.add(TextDelta("Hello"))
-    return Coming(Claim(uuid4(), 1, 1), 1, live, asyncio.get_running_loop().create_future())
+    return StreamingAnswer(Claim(uuid4(), 1, 1), 1, live, asyncio.get_running_loop().create_future())
 
 
 async def test_an_answer_is_kept_again_once_more_of_it_came_and_the_time_is_over(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dialogs.context.border import Context, read_context
-from dialogs.context.estimate import Foretold, Sizing
+from dialogs.context.estimate import RequestEstimate, Sizing
 from dialogs.driver.watch import Watch
 from dialogs.llms.guard import Guard
 from dialogs.models import Dialog
@@ -34,7 +34,7 @@ def a_sizing(prompt: int | None, *, at_most: int | None = None, context: Context
     sizing = Sizing(context, ())  # type: ignore[arg-type]
     sizing.__dict__.update(counter=WordCounter(), at_most=at_most)
     if prompt is not None:
-        sizing.__dict__["foretold"] = Foretold(tokens=prompt, raw=RawEstimate(text=prompt))
+        sizing.__dict__["foretold"] = RequestEstimate(tokens=prompt, raw=RawEstimate(text=prompt))
     return sizing
 
 

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from dialogs.context.estimate import Sizing, estimate, foretold, present_context
+from dialogs.context.estimate import Sizing, estimate, estimate_of, present_context
 from dialogs.context.writes import learn_from_usage
 from dialogs.llms import counter as server_counter
 from dialogs.llms.counter import calibration_of, counter_of
@@ -64,14 +64,14 @@ def served(llm: LLM, url: str, kind: str = ProviderKind.LLAMACPP) -> LLM:
 
 @pytest.fixture(autouse=True)
 def nothing_asked_yet() -> Iterator[None]:
-    server_counter.asked_of.cache_clear()
+    server_counter.known_server.cache_clear()
     yield
-    server_counter.asked_of.cache_clear()
+    server_counter.known_server.cache_clear()
 
 
 def forget() -> None:
     """As another process, or this one after a restart."""
-    server_counter.asked_of.cache_clear()
+    server_counter.known_server.cache_clear()
 
 
 def test_the_server_counts_each_text_once(llm: LLM) -> None:
@@ -210,7 +210,7 @@ def test_what_was_learned_of_another_counter_is_not_used(dialog: Dialog, llm: LL
         assert calibration_of(llm) == Uncalibrated()
         context = present_context(dialog_to_drive(dialog.pk))
         counter = counter_of(context.dialog.llm)
-        told = foretold(estimate(context, [], counter), llm, [], counter)
+        told = estimate_of(estimate(context, [], counter), llm, [], counter)
 
         learn_from_usage(llm=llm, foretold=told, reported=told.tokens + 50)
 

@@ -35,18 +35,18 @@ def until(found: list[str], *, most_seconds: float = 5.0) -> list[str]:
 def test_a_worker_loads_the_clients_of_the_servers_that_agents_use(llm: LLM, loaded: list[str]) -> None:
     LLM.objects.create(provider=llm.provider, model_id="nobody-uses-it", context_length=1000)
 
-    preload.soon()
+    preload.preload_soon()
 
     assert until(loaded) == [llm.provider.kind]
 
 
 @pytest.mark.usefixtures("agent")
 def test_a_web_process_loads_them_once_there_is_an_api_key(alice: Any, llm: LLM, loaded: list[str]) -> None:
-    preload.soon(for_clients=True)
+    preload.preload_soon(for_clients=True)
     assert until(loaded, most_seconds=0.3) == []
 
     create_key(owner=alice, name="laptop")
-    preload.soon(for_clients=True)
+    preload.preload_soon(for_clients=True)
 
     assert until(loaded) == [llm.provider.kind]
 
@@ -61,7 +61,7 @@ def test_a_client_that_cannot_be_loaded_ends_nothing(
 
     monkeypatch.setattr(preload, "load", broken)
 
-    preload.soon()
+    preload.preload_soon()
     until(loaded)
     until(caplog.messages)
 

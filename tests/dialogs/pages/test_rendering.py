@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dialogs.common.bounded import Bounded
+from dialogs.common.bounded import BoundedCache
 from dialogs.pages import rendering
 from dialogs.pages.rendering import render_block, render_markdown
 from tests.dialogs.pages.views.pages import Page
@@ -264,7 +264,7 @@ def test_a_block_is_rendered_once_and_no_more_is_held_than_is_allowed(monkeypatc
     rendered: list[str] = []
     real = rendering._render
     monkeypatch.setattr(rendering, "_render", lambda block: rendered.append(block) or real(block))
-    monkeypatch.setattr(rendering, "_BLOCKS", Bounded(20_000))
+    monkeypatch.setattr(rendering, "_BLOCKS", BoundedCache(20_000))
     for number in (0, 0, *range(200), 199, 0):
         render_block(f"Block {number}")
 

@@ -19,7 +19,7 @@ from dialogs.providers.base import (
     RequestRefused,
     ToolsRefused,
 )
-from dialogs.providers.errors import from_answer, redacted, retry_after, said, translate, translated
+from dialogs.providers.errors import error_text, from_answer, redacted, retry_after, translate, translated
 
 SETTINGS = ProviderSettings(name="x", kind="openai", base_url="http://host", api_key="s3cret-value")
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -80,11 +80,11 @@ def test_a_status_has_its_error(status: int | None, body: Any, kind: type[Provid
     ],
 )
 def test_the_provider_s_words_are_found_wherever_they_stand(body: Any, text: str) -> None:
-    assert said(body, 400) == text
+    assert error_text(body, 400) == text
 
 
 def test_words_are_kept_short() -> None:
-    assert len(said("x" * 100_000, 400)) == 1000
+    assert len(error_text("x" * 100_000, 400)) == 1000
 
 
 @pytest.mark.parametrize(

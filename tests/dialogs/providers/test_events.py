@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from dialogs.providers.base import Finished, ProviderFailed, ReasoningDelta, StreamEvent, TextDelta
-from dialogs.providers.http import Reading, joined
+from dialogs.providers.http import EventParser, joined
 
 SENT = (
     b': a comment\n\nevent: word\ndata: {"a":\ndata: 1}\n\nid: 7\n\n'
@@ -20,7 +20,7 @@ SENT = (
 @pytest.mark.parametrize("ending", [b"\n", b"\r\n"])
 @pytest.mark.parametrize("size", [1, 2, 7, 1_000])
 def test_events_are_the_same_however_they_are_cut(ending: bytes, size: int) -> None:
-    sent, reading = SENT.replace(b"\n", ending), Reading()
+    sent, reading = SENT.replace(b"\n", ending), EventParser()
 
     pieces = [sent[at : at + size] for at in range(0, len(sent), size)]
     found = [data.split() for piece in pieces for data in reading.add(piece)]
@@ -29,19 +29,19 @@ def test_events_are_the_same_however_they_are_cut(ending: bytes, size: int) -> N
 
 
 def test_a_carriage_return_alone_ends_a_line() -> None:
-    reading = Reading()
+    reading = EventParser()
 
     assert list(reading.add(b"data: 1\r\rdata: 2\r\r")) == [b" 1\r"]
     assert list(reading.add(b": more\r")) == [b" 2\r"]
 
 
 def test_an_event_that_is_not_whole_is_none() -> None:
-    assert list(Reading().add(b"data: 1\n")) == []
+    assert list(EventParser().add(b"data: 1\n")) == []
 
 
 def test_an_event_that_comes_in_many_pieces_is_read_once() -> None:
     """An image in one event: read anew with each piece, all other answers of this process would stand still."""
-    reading, piece = Reading(), b"x" * 2_000
+    reading, piece = EventParser(), b"x" * 2_000
     begun = time.process_time()
 
     for part in (b'data: "', *[piece] * 3_000):
@@ -78,7 +78,7 @@ def test_words_before_what_is_broken_are_told() -> None:
 
 
 def test_nothing_is_read_behind_the_event_that_says_so() -> None:
-    reading = Reading()
+    reading = EventParser()
 
     assert list(reading.events(b"data: 1\n\n")) == [1]
     assert not reading.is_done
@@ -88,13 +88,13 @@ def test_nothing_is_read_behind_the_event_that_says_so() -> None:
 
 @pytest.mark.parametrize("data", [b' {"a": 1}', b'\t{"a": 1} \r', b"[1, 2]", b'"\xe4\xbd\xa0"', b"null", b" 1.5"])
 def test_what_an_event_says_is_read_as_json(data: bytes) -> None:
-    assert list(Reading().events(b"data:" + data + b"\n\n")) == [json.loads(data)]
+    assert list(EventParser().events(b"data:" + data + b"\n\n")) == [json.loads(data)]
 
 
 @pytest.mark.parametrize("data", [b'{"a": 1} x', b'{"a": 1}{', b"", b"{", b"\xc2\xa01"])
 def test_what_is_no_json_is_an_error(data: bytes) -> None:
     with pytest.raises(ValueError, match="line 1"):
-        list(Reading().events(b"data:" + data + b"\n\n"))
+        list(EventParser().events(b"data:" + data + b"\n\n"))
 
 
 @pytest.mark.parametrize("broken", [b"{", b'{"a": [1', b"\xff", b"1, 2", b""])
@@ -102,6 +102,6 @@ def test_events_before_one_that_is_no_json_are_read(broken: bytes) -> None:
     found: list[object] = []
 
     with pytest.raises(ValueError, match=r"line 1|decode"):
-        found.extend(Reading().events(b'data: {"a": 1}\n\ndata: 2\n\ndata: ' + broken + b"\n\ndata: 2]}\n\n"))
+        found.extend(EventParser().events(b'data: {"a": 1}\n\ndata: 2\n\ndata: ' + broken + b"\n\ndata: 2]}\n\n"))
 
     assert found == [{"a": 1}, 2]

@@ -12,7 +12,7 @@ import pytest
 
 from dialogs.providers.base import ProviderSettings
 from dialogs.providers.registry import KINDS, load
-from dialogs.providers.tokenizing import CountsNothing
+from dialogs.providers.tokenizing import CannotCount
 from tests.dialogs.providers.upstream import Asked, Reply, Upstream, as_html, as_json, as_stream, data
 
 PATH = "/tokenize"
@@ -76,7 +76,7 @@ async def test_one_connection_is_enough_and_the_longest_text_comes_first(server:
 async def test_a_server_that_does_not_count_is_found_out(server: Upstream, kind: str, reply: Reply) -> None:
     server.on(PATH, reply)
 
-    with pytest.raises(CountsNothing):
+    with pytest.raises(CannotCount):
         await counted(server, kind, ["one", "two"])
 
 
@@ -111,7 +111,7 @@ async def test_nobody_there_is_an_error_of_the_http_library() -> None:
 
 @pytest.mark.parametrize(("kind", "base"), [("lmstudio", "http://127.0.0.1:9"), ("openai", "https://api.openai.com")])
 async def test_who_is_known_not_to_count_is_not_asked(kind: str, base: str) -> None:
-    with pytest.raises(CountsNothing):
+    with pytest.raises(CannotCount):
         await counted(Upstream(), kind, ["one"], base=base)
 
 

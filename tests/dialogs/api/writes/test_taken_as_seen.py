@@ -12,7 +12,7 @@ from django.utils import timezone
 from dialogs.api.reads.clients import Known, longest_known
 from dialogs.api.requests import ClientRequest
 from dialogs.api.writes import client_turns
-from dialogs.api.writes.client_turns import Seen, Taken, Target, take_up
+from dialogs.api.writes.client_turns import History, Intake, Target, take_up
 from dialogs.models import LLM, Agent, ApiKey, Course, Dialog
 from dialogs.transcript.reads.path import course_branch
 from tests.client_dialogs import answered, ask, assistant, request_of, result, user
@@ -46,17 +46,17 @@ def request_(key: ApiKey, agent: Agent, llm: LLM) -> ClientRequest:
 
 
 @pytest.fixture
-def take(key: ApiKey, agent: Agent, llm: LLM, request_: ClientRequest) -> Callable[[Seen | None], Taken]:
+def take(key: ApiKey, agent: Agent, llm: LLM, request_: ClientRequest) -> Callable[[History | None], Intake]:
     return lambda seen: take_up(key=key, target=Target(agent, llm), request=request_, seen=seen)
 
 
-def look(key: ApiKey, request: ClientRequest) -> Seen:
+def look(key: ApiKey, request: ClientRequest) -> History:
     known = longest_known(owner=key.owner, request=request)
-    return Seen(known, course_branch(known.messages[0]))
+    return History(known, course_branch(known.messages[0]))
 
 
 def test_the_branch_of_what_was_seen_is_what_is_stored(
-    key: ApiKey, dialog: Dialog, request_: ClientRequest, take: Callable[[Seen | None], Taken]
+    key: ApiKey, dialog: Dialog, request_: ClientRequest, take: Callable[[History | None], Intake]
 ) -> None:
     taken = take(look(key, request_))
 
@@ -71,9 +71,9 @@ def test_the_branch_of_what_was_seen_is_what_is_stored(
 
 
 def test_of_a_new_conversation_nothing_need_be_read(
-    key: ApiKey, request_: ClientRequest, take: Callable[[Seen | None], Taken]
+    key: ApiKey, request_: ClientRequest, take: Callable[[History | None], Intake]
 ) -> None:
-    taken = take(Seen(longest_known(owner=key.owner, request=request_)))
+    taken = take(History(longest_known(owner=key.owner, request=request_)))
 
     assert [one.content for one in taken.branch or ()] == [one.content for one in course_branch(taken.leaf)]
     assert taken.is_as_seen
@@ -92,7 +92,7 @@ def test_what_has_changed_since_is_looked_up_again(
     key: ApiKey,
     dialog: Dialog,
     request_: ClientRequest,
-    take: Callable[[Seen | None], Taken],
+    take: Callable[[History | None], Intake],
     happened: Callable[[Dialog], None],
 ) -> None:
     seen = look(key, request_)
@@ -114,7 +114,7 @@ def let_be(dialog: Dialog) -> None:
 @pytest.mark.parametrize(("happened", "is_gone_on_with"), [(let_be, True), (thrown_away, False)])
 def test_what_happens_between_the_look_and_the_lock_counts_too(
     dialog: Dialog,
-    take: Callable[[Seen | None], Taken],
+    take: Callable[[History | None], Intake],
     monkeypatch: pytest.MonkeyPatch,
     happened: Callable[[Dialog], None],
     is_gone_on_with: bool,
@@ -135,7 +135,7 @@ def test_what_happens_between_the_look_and_the_lock_counts_too(
 
 
 def test_a_dialog_that_another_request_took_up_meanwhile_is_not_taken_twice(
-    key: ApiKey, dialog: Dialog, request_: ClientRequest, take: Callable[[Seen | None], Taken]
+    key: ApiKey, dialog: Dialog, request_: ClientRequest, take: Callable[[History | None], Intake]
 ) -> None:
     seen = look(key, request_)
 

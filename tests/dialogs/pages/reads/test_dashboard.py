@@ -24,7 +24,7 @@ from dialogs.models import (
     Question,
     ToolCall,
 )
-from dialogs.pages.reads.dashboard import Shown, glances, shown, strip
+from dialogs.pages.reads.dashboard import DashboardRow, glances, shown, strip
 from dialogs.turns.writes.messages import post_message
 from health.models import CompactionRun, HealthReading
 from tests.builders import a_generation, an_answer
@@ -66,7 +66,7 @@ def compacted(dialog: Dialog, *, before: int = 2600, after: int = 900, **fields:
     )
 
 
-def row(dialog: Dialog) -> Shown:
+def row(dialog: Dialog) -> DashboardRow:
     (found,) = shown(glances(Dialog.objects.filter(pk=dialog.pk)))
     return found
 

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from dialogs.models import Dialog
 from dialogs.pages.reads.transcript import course_page, transcript
-from dialogs.transcript.reads.courses import earlier_course, earlier_courses, earlier_ids, stretch
+from dialogs.transcript.reads.courses import earlier_course, earlier_courses, earlier_ids, id_slice
 from dialogs.turns.writes.messages import choose_branch, post_message
 from dialogs.turns.writes.tool_calls import add_results
 from tests.builders import a_call, a_course, a_generation, an_answer
@@ -129,7 +129,7 @@ def test_a_page_ends_with_the_results_of_its_last_call(dialog: Dialog) -> None:
     an_answer(dialog, "Done.")
     dialog.refresh_from_db()
     leaf = dialog.current_leaf
-    path = stretch(course_id=leaf.course_id, last_id=leaf.pk)
+    path = id_slice(course_id=leaf.course_id, last_id=leaf.pk)
 
     assert [len(path.page(1, 2).ids), len(path.page(1, 2).said)] == [3, 2]
     assert path.page(2, 2).ids == path.page(2, 2).said == (leaf.pk,)

@@ -11,7 +11,7 @@ from dialogs.api.writes.api_keys import create_key
 from dialogs.models import LLM, Dialog, Message
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.writes.dialog_row import add_message
-from dialogs.turns.reads.events import cause_of, loop_notice, stretch_of
+from dialogs.turns.reads.events import cause_of, loop_notice, recent_steps
 from dialogs.turns.writes.autonomous import start_run
 from dialogs.turns.writes.events import dismiss, is_fresh_start_due, log, look_for_loop
 from dialogs.turns.writes.lease import Claim
@@ -98,7 +98,7 @@ def test_what_the_agent_does_without_words_from_a_person_is_one_stretch(dialog: 
     add_message(dialog, role=Role.USER, origin=MessageOrigin.PUSH, content="Go on", parent=dialog.current_leaf)
     step(dialog, READ)
 
-    assert [len(one.calls) for one in stretch_of(dialog).steps] == [1, 1]
+    assert [len(one.calls) for one in recent_steps(dialog).steps] == [1, 1]
 
 
 def test_when_a_person_has_spoken_counting_begins_anew(dialog: Dialog) -> None:
@@ -117,7 +117,7 @@ def test_another_version_of_an_answer_is_not_looked_at(dialog: Dialog) -> None:
     dialog.current_leaf = asked
     step(dialog, READ)
 
-    assert len(stretch_of(dialog).steps) == 1
+    assert len(recent_steps(dialog).steps) == 1
 
 
 def test_over_hits_of_the_stretch_count_and_earlier_ones_do_not(dialog: Dialog) -> None:
@@ -213,7 +213,7 @@ def test_a_new_course_ends_notice_and_stretch(dialog: Dialog) -> None:
     dialog.refresh_from_db()
 
     assert loop_notice(dialog) is None
-    assert stretch_of(dialog).steps == ()
+    assert recent_steps(dialog).steps == ()
 
 
 def test_letting_a_resting_agent_go_on_ends_the_notice(dialog: Dialog) -> None:
