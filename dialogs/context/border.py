@@ -27,6 +27,7 @@ from dialogs.transcript.attachments import blobs_of, with_blobs
 from dialogs.transcript.model_view import CONTINUATION, Entry, Ids, Piece, marked_since, marks_of
 from dialogs.transcript.reads.path import course_branch, messages_with_ids, said_since, with_continuations
 from dialogs.transcript.reads.tool_calls import ASK_HUMAN, calls_by_message, offers_own_tools
+from dialogs.transcript.trimmed_history import own_messages, sent_of
 from dialogs.turns.prompts import prompt
 from dialogs.turns.reads.remediation import newest_prompt_in, newest_prompt_on
 from health.models import CompactionRun
@@ -175,7 +176,7 @@ def read_context(dialog: Dialog, branch: Sequence[Message], guard: Guard | None 
     ids = [message.id for message in branch]
     run = model_view.holding(_course(dialog, branch[-1]).head_run, frozenset(ids)) if branch else None
     if run is None and branch and dialog.is_client_driven and branch[-1].seq > dialog.client.sends_after:
-        sent = dialog.client.sent(branch)
+        sent = sent_of(dialog.client, branch)
         return replace(_read(dialog, sent, None, None, (), guard), is_whole=sent is branch)
     newest = None if dialog.is_client_driven else newest_prompt_on.first(ids)
     return _with_own(_read(dialog, branch, run, newest, marked_since(run) if run else (), guard))
@@ -183,7 +184,7 @@ def read_context(dialog: Dialog, branch: Sequence[Message], guard: Guard | None 
 
 def _with_own(context: Context) -> Context:
     """A view, behind what the client says in front of it: that is stored nowhere else."""
-    own = context.client.own if context.client else []
+    own = own_messages(context.client) if context.client else []
     if not own:
         return context
     view = (*model_view.as_said(own), *(context.view or ()))

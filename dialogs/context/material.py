@@ -16,13 +16,13 @@ from dialogs.context.border import Context, read_context, system_text
 from dialogs.context.estimate import estimate, offered_tools, overhead
 from dialogs.llms.counter import counter_of
 from dialogs.models import Message
-from dialogs.models.dialog import OWN
 from dialogs.models.message import INSERTED, MessageOrigin, Role
 from dialogs.transcript import model_view
 from dialogs.transcript.attachments import with_blobs
 from dialogs.transcript.model_view import HANDOVER, Piece
 from dialogs.transcript.reads.path import course_branch, stands_behind
 from dialogs.transcript.standing_rules import load, taken_back
+from dialogs.transcript.trimmed_history import NOT_STORED
 from dialogs.turns.reads.turns import dialog_to_drive
 from health.compaction.config import ContextConfig, Summaries
 from health.compaction.laws.invariants import is_said, requests
@@ -93,14 +93,14 @@ def material(run: CompactionRun, config: ContextConfig) -> Material:
 
 def beside(context: Context, counter: Counter) -> int:
     """The tokens beside the stored messages: the task's progress, and what a client puts in front."""
-    own = (message.content for message in context.branch if message.pk == OWN)
+    own = (message.content for message in context.branch if message.pk == NOT_STORED)
     return sum(counter.count([text for text in (context.task, *own) if text]))
 
 
 def _stored(context: Context) -> Context:
     """Without what a client says in front, which each of its requests says anew."""
-    view = tuple(entry for entry in context.view or () if entry.message_id != OWN)
-    return replace(context, branch=tuple(one for one in context.branch if one.pk != OWN), view=view)
+    view = tuple(entry for entry in context.view or () if entry.message_id != NOT_STORED)
+    return replace(context, branch=tuple(one for one in context.branch if one.pk != NOT_STORED), view=view)
 
 
 def _laid_down_before(context: Context) -> tuple[Unit, ...]:

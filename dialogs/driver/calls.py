@@ -22,12 +22,12 @@ from dialogs.driver.watch import Watch
 from dialogs.llms.guard import Guard
 from dialogs.llms.reads import max_output_of, settings_for
 from dialogs.models import Generation, Message
-from dialogs.models.dialog import OWN
 from dialogs.models.llm import Prefill
 from dialogs.models.message import MessageOrigin
 from dialogs.providers.base import ChatRequest
 from dialogs.transcript import model_view
 from dialogs.transcript.model_view import Entry
+from dialogs.transcript.trimmed_history import NOT_STORED, shortened_ids
 from dialogs.turns.prompts import prompt
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes import generations
@@ -132,7 +132,7 @@ def _sent(sizing: Sizing, request: ChatRequest) -> Sent:
     """What the record of the call keeps: enough to say later what the model saw."""
     context, asked = sizing.context, max_output_of(sizing.context.dialog)
     return Sent(
-        message_ids=tuple(message.id for message in context.sent if message.id != OWN),
+        message_ids=tuple(message.id for message in context.sent if message.id != NOT_STORED),
         texts={
             "instructions": instructions_of(context),
             "taskdoc": context.beginning.first.taskdoc,
@@ -142,13 +142,13 @@ def _sent(sizing: Sizing, request: ChatRequest) -> Sent:
             "urge": context.urge,
             "task": context.task,
             "changed": context.beginning.changed,
-            "own": "".join(message.content for message in context.sent if message.id == OWN),
+            "own": "".join(message.content for message in context.sent if message.id == NOT_STORED),
             "begins": "" if context.client else context.beginning.kept,
         },
         options={"max_output_tokens": request.max_output_tokens, **request.options},
         view=context.run_id,
         kept=tuple(chain.from_iterable(context.kept)),
-        shortened=context.client.sends_otherwise.get("shortened", ()) if context.client and not context.run_id else (),
+        shortened=shortened_ids(context.client) if context.client and not context.run_id else (),
         estimated_tokens=sizing.foretold.tokens if sizing.is_counted else None,
         asked_tokens=asked if asked != request.max_output_tokens else None,
     )

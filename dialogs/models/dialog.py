@@ -8,18 +8,12 @@ conditional update, and `lease_token`, which only grows, fences off whoever held
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
-from copy import copy
 
 from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from dialogs.models.llm import Compaction
-from dialogs.models.message import Message, MessageOrigin
-
-# In place of the id of a message that is not stored.
-OWN = -1
 
 COUNTDOWN_TURNS = 5
 
@@ -314,37 +308,6 @@ class ClientConversation(models.Model):
 
     def __str__(self) -> str:
         return f"{self.model} by {self.api_key}"
-
-    def sent(self, branch: Sequence[Message]) -> Sequence[Message]:
-        """This branch as the client sends it: its first messages, its own, and the newest, some of them shortened."""
-        if not (self.sends_after or self.sends_otherwise):
-            return branch
-        here = {message.pk: message for message in branch} | {message.pk: message for message in self.own}
-        ids = (one if isinstance(one, int) else OWN for one in self.sends_otherwise.get("first", ()))
-        first = [here[pk] for pk in ids if pk in here]
-        newest = [message for message in branch if message.seq > self.sends_after]
-        shortened = set(self.sends_otherwise.get("shortened", ()))
-        return [_in_fewer_words(one) if one.pk in shortened else one for one in (*first, *newest)]
-
-    @property
-    def own(self) -> list[Message]:
-        """What the client says in front that is no message of the conversation: one at the most."""
-        said = (one for one in self.sends_otherwise.get("first", ()) if not isinstance(one, int))
-        return [Message(pk=OWN, seq=0, origin=MessageOrigin.CLIENT, **one) for one in said]
-
-    def left_out(self, branch: Mapping[int, int]) -> list[int]:
-        """The ids of messages that the client sends no more as they were said, of these, whose numbers are given."""
-        first, shortened = (self.sends_otherwise.get(name, ()) for name in ("first", "shortened"))
-        less = set(shortened)
-        return [pk for pk, seq in branch.items() if pk in less or (seq <= self.sends_after and pk not in first)]
-
-
-def _in_fewer_words(message: Message) -> Message:
-    """As the client sends it, and without its images."""
-    found = copy(message)
-    wire = {name: value for name, value in message.parts.get("wire", {}).items() if name != "content"}
-    found.content, found.parts = message.parts.get("shortened", message.content), {**message.parts, "wire": wire}
-    return found
 
 
 class PrefixNode(models.Model):

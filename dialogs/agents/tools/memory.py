@@ -20,6 +20,7 @@ from dialogs.models.dialog import Author
 from dialogs.transcript.reads.courses import course_page
 from dialogs.transcript.reads.tool_calls import ASK_HUMAN, CLEAR_MIND
 from dialogs.transcript.search import MOST_QUOTED, NOTHING, QUOTED, Passage, recalled
+from dialogs.transcript.trimmed_history import is_trimmed
 from dialogs.transcript.writes.dialog_row import current_course
 from dialogs.turns.writes.autonomous import finish_run
 from dialogs.turns.writes.remediation import mark_curated
@@ -88,8 +89,7 @@ def offers_recall(dialog: Dialog, *, compacted: bool | None = None) -> bool:
         return False
     if compacted is not None:
         return compacted
-    is_trimmed = dialog.is_client_driven and (dialog.client.sends_after or dialog.client.sends_otherwise)
-    return bool(is_trimmed or _applied_in(dialog.pk))
+    return (dialog.is_client_driven and is_trimmed(dialog.client)) or bool(_applied_in(dialog.pk))
 
 
 @prepared(UUIDField())

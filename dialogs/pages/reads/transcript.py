@@ -41,6 +41,7 @@ from dialogs.transcript.reads.courses import (
     id_slice,
 )
 from dialogs.transcript.reads.tool_calls import CallRow, call_rows
+from dialogs.transcript.trimmed_history import left_out, shortened_ids
 from dominds.prepared import Many, prepared
 from health.models import CleanupTask, CompactionRun, ContextEvent
 
@@ -182,9 +183,8 @@ def _left_out(dialog: Dialog, messages: Messages, run: CompactionRun | None) -> 
     """Messages that a client leaves out or sends shortened, while no view is in force."""
     if run is not None or not dialog.is_client_driven:
         return {}
-    gone = dialog.client.left_out({pk: message.seq for pk, message in messages.items()})
-    shortened = dialog.client.sends_otherwise.get("shortened", ())
-    return dict.fromkeys(gone, Visibility.REMOVED) | dict.fromkeys(shortened, Visibility.SHORTENED)
+    gone = left_out(dialog.client, {pk: message.seq for pk, message in messages.items()})
+    return dict.fromkeys(gone, Visibility.REMOVED) | dict.fromkeys(shortened_ids(dialog.client), Visibility.SHORTENED)
 
 
 @prepared(Many(BigIntegerField()))

@@ -13,6 +13,7 @@ from uuid import UUID
 from dialogs.models import Course, Dialog, Message
 from dialogs.transcript.model_view import is_in_force, kept_since
 from dialogs.transcript.reads.courses import earlier_ids
+from dialogs.transcript.trimmed_history import left_out
 from health.models import CompactionRun
 
 # Messages of one course, oldest first: the number of each in its dialog, by id.
@@ -44,18 +45,18 @@ def removals(dialog: Dialog) -> tuple[Removal, ...]:
     newest = next(iter(runs[leaf.course_id]), None)
     kept = kept_since(newest, list(branches[leaf.course_id])) if newest else ()
     shown = frozenset(chain.from_iterable(kept))
-    left_out = Removal(course_id=leaf.course_id, run_id=None, ids=_left_out(dialog, branches[leaf.course_id], newest))
+    by_client = Removal(course_id=leaf.course_id, run_id=None, ids=_left_out(dialog, branches[leaf.course_id], newest))
     found = (
         removal
         for course_id, branch in branches.items()
         for removal in _of_course(course_id, branch, runs[course_id], shown, is_over=course_id != leaf.course_id)
     )
-    return tuple(removal for removal in (left_out, *found) if removal.ids)
+    return tuple(removal for removal in (by_client, *found) if removal.ids)
 
 
 def _left_out(dialog: Dialog, branch: Branch, run: CompactionRun | None) -> tuple[int, ...]:
     """Ids of messages that a client no longer sends, while no view is in force."""
-    return tuple(dialog.client.left_out(branch)) if dialog.is_client_driven and run is None else ()
+    return tuple(left_out(dialog.client, branch)) if dialog.is_client_driven and run is None else ()
 
 
 def _branches(dialog: Dialog, ways: Iterable[tuple[int, int]]) -> dict[int, Branch]:
