@@ -61,6 +61,7 @@ def nothing_told_anew(units: Any) -> Any:
 PARTS: dict[str, Off] = {
     "what is no longer in force leaves": {CORE + "choosing.sources.in_force": nothing_changed},
     "changed, stated and named weigh more": {PASSAGES + name: 1.0 for name in ("HOLDS", "CHANGED", "NAMED")},
+    "statements weigh more than questions": {PASSAGES + "STATEMENT": 1.0},
     "newest result of a record only": {CORE + "choosing.sources.told_anew": nothing_told_anew},
     "rows of key=value": {CORE + "choosing.sources.in_rows": as_it_is},
     "no exact repeat": {CORE + "choosing.sources._said_again": nothing},

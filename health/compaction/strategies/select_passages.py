@@ -21,6 +21,7 @@ from health.compaction.reading.features import Features
 from health.compaction.reading.force import Place, in_force
 from health.compaction.reading.ledger import laid_down
 from health.compaction.reading.ledger_patterns import EntryKind
+from health.compaction.reading.signs import is_question
 from health.compaction.strategies.passage_view import Chosen, View
 from health.compaction.terms.ports import Asking, Attempt, GaveWay, Kit, Need, Read, unchanged
 from health.compaction.terms.pressure import marks
@@ -32,9 +33,10 @@ from health.compaction.terms.units import UNTAGGED, ContextState, Role, Unit, to
 TAIL_SHARE, USER_SHARE = 0.07, 0.45
 # A row of a result that holds what somebody took up is worth so much more.
 IN_PLAY = 1.25
-# So is what the user states and what holds, more so where it changed something, and a reply that names of what a value
-# is: set on one half of conversations with corrections, judged on the other.
-HOLDS, CHANGED, NAMED = 4.0, 8.0, 5.0
+# So is a statement of the user: a question has its answer, mostly. More so a value that holds, what changed one, and a
+# reply that names of what a value is. Set on one half of conversations with statements and corrections, judged on the
+# other.
+STATEMENT, HOLDS, CHANGED, NAMED = 2.0, 6.0, 12.0, 7.0
 LINE_TOKENS = 3
 # What is tagged P3, P2, or neither is worth, against the others: no passage of the first two comes before one without.
 LATER = (1e-6, 1e-3, 1.0)
@@ -164,7 +166,7 @@ def chosen_order(
     candidates = [
         Candidate(
             piece.tokens + GAP_TOKENS,
-            prior[piece.role] * _favour(piece, taken) * held * turns[at],
+            prior[piece.role] * _favour(piece, taken) * max(held, _statement(piece)) * turns[at],
             at,
             labels[at],
             lean,
@@ -210,6 +212,11 @@ def _saying_nothing_new(pieces: Sequence[Piece], chooser: Chooser, kept: Sequenc
 
 def _favour(piece: Piece, taken_up: bool) -> float:
     return brevity(piece) * (IN_PLAY if taken_up and piece.role is Role.TOOL else 1.0)
+
+
+def _statement(piece: Piece) -> float:
+    is_statement = piece.role is Role.USER and not is_question(piece.text, heard=False)
+    return STATEMENT if is_statement else 1.0
 
 
 def _held(units: Sequence[Unit]) -> Callable[[Place | None], float]:

@@ -18,6 +18,7 @@ from health.compaction.strategies.select_passages import select_passages
 from health.compaction.terms.outcome import Extent
 from health.compaction.terms.ports import Attempt, Embed, Embedded, Kit
 from health.compaction.terms.units import ContextState, Kind, Role, Unit
+from health.services import compact_messages
 from tests.health.compaction.builders import KIT, Listening, a_round, a_state, a_unit, ids, p1, pinned, play, texts
 
 FULL = ContextConfig(warning_threshold=1.0, goal=1.0, accept=1.0, select_passages=SelectPassages(fill=1.0))
@@ -438,3 +439,51 @@ def test_what_was_told_and_changed_comes_before_errands_however_many_and_new() -
     left = texts(play(select_passages, a_state(*said, limit=200, config=FULL)).state)
 
     assert [word for word in ("Biscuit", "peanuts", "plot 22") if word not in left] == []
+
+
+ENGLISH = """
+How often should I replace a toothbrush? Does vinyl lose quality when it is played? What hole do titmice need in a
+nesting box? Why do my ears hurt when the plane lands? How can I tell whether a melon is ripe? Why does bread go stale?
+How long does paint smell linger? What is a good substitute for buttermilk? Who invented the zip fastener?
+Which knot holds a hammock best? How do bees find their way home? What makes onions sting?
+"""
+CHINESE = """
+牙刷多久换一次？黑胶唱片越听越差吗？山雀窝的洞口要开多大？飞机降落时耳朵为什么疼？怎么看西瓜熟没熟？
+面包放久了为什么发硬？油漆味多久能散？没有酪乳可以用什么代替？拉链是谁发明的？吊床用哪种绳结最牢？
+蜜蜂怎么找到回家的路？切洋葱为什么流泪？
+"""
+ANSWER = {
+    ENGLISH: "Here is what I would look at in that case: first at the surroundings, then at the time that has passed "
+    "since, and in the end at what it costs. Each of these has consequences, so let us take one after another.",
+    CHINESE: "这种情况我会先看周围的环境，再看已经过去的时间，最后看要花多少钱。"
+    "每一点都有自己的影响，我们最好一个一个来看。",
+}
+
+
+@pytest.mark.parametrize(
+    ("told", "questions"),
+    [
+        ("My landlord does not allow drilling.", ENGLISH),
+        ("I hate coriander.", ENGLISH),
+        ("The theme is light now.", ENGLISH),
+        ("房东不让打孔。", CHINESE),
+        ("我们都吃素。", CHINESE),
+        ("我上夜班。", CHINESE),
+    ],
+)
+def test_what_a_person_states_stays_before_questions_that_were_answered(told: str, questions: str) -> None:
+    """Also where it names no number, and the assistant answers at length."""
+    typed = [" ".join(one.split()) for one in re.findall(r"[^?？]+[?？]", questions)]
+    typed.insert(3, told)
+    chat = [
+        {"role": role, "content": text}
+        for one in typed
+        for role, text in (("user", one), ("assistant", ANSWER[questions]))
+    ]
+    limit = sum(KIT.tokens(message["content"]) for message in chat) // 6
+
+    outcome = compact_messages([*chat, chat[0]], limit_tokens=limit, embedder="none")
+
+    kept = "\n".join(message["content"] for message in outcome.messages)
+    assert told in kept
+    assert sum(one in kept for one in typed) < len(typed) - 3
