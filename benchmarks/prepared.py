@@ -21,7 +21,7 @@ import tests.django_loaded  # noqa: F401
 
 from tests.dialogs.compacting_builders import long_text
 from tests.dominds.test_killed_compaction import A_PRUNER, PREPARED, times_asked
-from tests.dominds.test_survival import PASSWORD, Chat
+from tests.dominds.test_survival import Chat
 from tests.stack import running_stack
 
 SECONDS = 10.0
@@ -31,7 +31,7 @@ WAIT_SECONDS = 300
 def waited(folder: Path, seconds: float, *, is_prepared: bool) -> float:
     """Seconds from the message that does not fit until the turn is over."""
     _write(folder / "script.json", [{"text": "Done."}] * 4)
-    with running_stack(folder, "--no-demo", DOMINDS_ADMIN_PASSWORD=PASSWORD) as stack:
+    with running_stack(folder, "--no-demo") as stack:
         rows = A_PRUNER if is_prepared else A_PRUNER.replace("{how: chain,", "{how: chain, prepare: never,")
         made = json.loads(stack.shell(rows))
         decision = json.dumps({"drop": made["oldest"], "summaries": [], "summary": "Old readings."})

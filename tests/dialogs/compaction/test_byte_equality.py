@@ -53,7 +53,7 @@ def test_requests_are_the_same_with_the_guard_and_without_it(
     a_history(dialog, pairs=40)
 
     ask_and_drive(dialog, "And now?")
-    monkeypatch.setattr(run, "guarded", lambda state, _looked: state)
+    monkeypatch.setattr(run, "with_guarding", lambda state, _looked: state)
     monkeypatch.setattr(guarding, "guard_of", lambda *_asked: None)
     retry(dialog=dialog)
     drive_until_idle(dialog)
