@@ -54,7 +54,7 @@ SUMMARISING = ("summar", "compact", "compress")
 
 
 @dataclass(frozen=True, kw_only=True)
-class BackgroundTask:
+class Chore:
     """How a program's own request is known: by words of its own, all of them, in a request of just this shape.
 
     `system` stands in its only system message, which there is not where this is empty; `begins`, `has` and `ends` are
@@ -72,31 +72,31 @@ class BackgroundTask:
 
 CHORES = (
     # Titles, tags, follow-ups, search queries, image prompts.
-    BackgroundTask(
+    Chore(
         sender="Open WebUI",
         begins="### Task:\n",
         has=("\n### Output:\n", "\n### Chat History:\n<chat_history>\n"),
         ends="</chat_history>",
     ),
-    BackgroundTask(
+    Chore(
         sender="aider, a commit message",
         system="You are an expert software engineer that generates concise, one-line Git commit messages based on the "
         "provided diffs.\nReview the provided context and diffs which are about to be committed to a git repo.",
         has=("# Diffs:\n",),
     ),
-    BackgroundTask(
+    Chore(
         sender="aider, its summary of a chat",
         system="*Briefly* summarize this partial conversation about programming.\n"
         "Include less detail about older parts",
         begins="# ",
         summarises=True,
     ),
-    BackgroundTask(
+    Chore(
         sender="opencode, a title",
         system="You are a title generator. You output ONLY a thread title. Nothing else.",
         streams=True,
     ),
-    BackgroundTask(
+    Chore(
         sender="crush, a title",
         system="you will generate a short title based on the first message a user begins a conversation with",
         streams=True,
@@ -121,12 +121,12 @@ def _task(request: HttpRequest) -> str:
     return "" if task.startswith("{{") else task
 
 
-def _known(body: ChatBody, messages: Sequence[Mapping[str, Any]]) -> BackgroundTask | None:
+def _known(body: ChatBody, messages: Sequence[Mapping[str, Any]]) -> Chore | None:
     asked = () if body.tools else (chore for chore in CHORES if chore.streams or not body.stream)
     return next((chore for chore in asked if _is(chore, messages)), None)
 
 
-def _is(chore: BackgroundTask, messages: Sequence[Mapping[str, Any]]) -> bool:
+def _is(chore: Chore, messages: Sequence[Mapping[str, Any]]) -> bool:
     roles = ["system", "user"] if chore.system else ["user"]
     if len(messages) != len(roles) or [message["role"] for message in messages] != roles:
         return False

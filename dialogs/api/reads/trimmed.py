@@ -61,8 +61,10 @@ def as_sent(found: Trimmed | None) -> dict[str, Any]:
 
 
 def trimmed(owner_id: int, request: ClientRequest) -> Trimmed | None:
-    """Up to its last answer the request stands in one stored conversation. Told by few words, or by two conversations,
-    it is not known."""
+    """The one stored conversation in which the request stands up to its last answer, and what it leaves out of it.
+
+    None where no conversation fits, where two fit alike, and where too few words are the same to tell.
+    """
     last = next((at for at, one in reversed(list(enumerate(request.messages))) if one.role == Role.ASSISTANT), 0)
     ends = _ends(owner_id, request, request.messages[last]) if last else []
     found: dict[UUID, _Aligned] = {}
@@ -103,7 +105,8 @@ class _Aligned:
     """The messages of a request up to its last answer, beside a stored branch that ends with that answer.
 
     `begin`: from this message on both say the same, one after another, and in the branch from `place` on. Before that
-    the request has its first `kept` messages as the branch has them.
+    the request has its first `kept` messages as the branch has them. `answer_chars`: the characters of the answers by
+    Dominds' agent among what both say.
     """
 
     def __init__(self, messages: Sequence[ClientMessage], branch: Sequence[Message]) -> None:
@@ -113,7 +116,7 @@ class _Aligned:
         for message_id, sha256 in _nodes({one.pk for one in near}):
             self.nodes.setdefault(message_id, []).append(sha256)
         self.shortened: dict[int, str] = {}
-        self.begin, self.place, self.ours = len(messages), len(branch), 0
+        self.begin, self.place, self.answer_chars = len(messages), len(branch), 0
         self._go_back()
         pairs = enumerate(zip(messages[: self.begin], branch, strict=False))
         self.kept = next((at for at, (one, stored) in pairs if one.prefix not in self._hashes(stored)), self.begin)
@@ -126,7 +129,7 @@ class _Aligned:
         return self.nodes.get(stored.pk, [])
 
     def _go_back(self) -> None:
-        """As long as both say the same. What only the branch has, such as a look into the archive, is passed over."""
+        """Compare backwards while both say the same. What only the branch has, such as a `recall`, is passed over."""
         known = [at for at, stored in enumerate(self.branch) if stored.pk in self.nodes]
         while self.begin and known:
             at = known.pop()
@@ -135,7 +138,7 @@ class _Aligned:
                 return
             self.begin, self.place = self.begin - 1, at
             if stored.origin == MessageOrigin.AGENT:
-                self.ours += len(one.text.strip()) + sum(len(call.id) for call in one.calls)
+                self.answer_chars += len(one.text.strip()) + sum(len(call.id) for call in one.calls)
 
     def _says(self, stored: Message, one: ClientMessage, *, behind: Sequence[str]) -> bool:
         said, hashes = canonical_again(one), self._hashes(stored)
@@ -148,12 +151,14 @@ class _Aligned:
 
     @property
     def is_known(self) -> bool:
-        """By enough answers of ours; and what stands in front is the branch's beginning, with a note at most."""
-        is_told = self.length >= LEAST_KNOWN and self.ours >= LEAST_ANSWERED
-        return is_told and (not self.begin or (self._is_beginning() and _has_ours(self.branch[self.kept : self.place])))
+        """Do enough answers agree, and is what stands in front the branch's beginning, with one note at most?"""
+        is_told = self.length >= LEAST_KNOWN and self.answer_chars >= LEAST_ANSWERED
+        return is_told and (
+            not self.begin or (self._is_beginning() and _has_our_answer(self.branch[self.kept : self.place]))
+        )
 
     def _is_beginning(self) -> bool:
-        """More is gone than a note stands for: else a message was changed, and that is another branch."""
+        """Is more gone than the one note replaces? Else a message was changed, and that is another branch."""
         noted, gone = self.messages[self.kept : self.begin], self.place - self.kept
         is_short = self.begin <= MOST_FIRST and len(noted) <= 1 and gone > len(noted)
         return is_short and all(_is_note(one, self.branch[self.kept]) for one in noted)
@@ -167,9 +172,9 @@ class _Aligned:
         return Trimmed(len(self.messages), end.pk, below, left_out, first, self.shortened, tuple(self.branch))
 
 
-def _has_ours(gone: Sequence[Message]) -> bool:
-    """Is an answer of ours in it? Else a client took out what it had put in, as aider does, and wants it told no more.
-    What was stored anew for an earlier request is ours, too."""
+def _has_our_answer(gone: Sequence[Message]) -> bool:
+    """Did Dominds' agent give one of these answers, here or before they were stored anew? If not, the client took out
+    what it had put in itself, as aider does: that is a branch without them, not a trimmed history."""
     if any(one.origin == MessageOrigin.AGENT for one in gone):
         return True
     said = [one.content for one in gone if one.role == Role.ASSISTANT and one.content.strip()]
@@ -205,7 +210,7 @@ def _as_it_came(one: ClientMessage) -> dict[str, Any]:
 
 
 def _with_rest(owner_id: int, found: Trimmed, request: ClientRequest) -> Trimmed:
-    """With what the request has behind its last answer, as far as that is stored there: it is asked again."""
+    """Extended by the messages behind the last answer that are stored too, as in a request that is sent again."""
     rest = list(chained_below(request.messages[found.length :], found.below))
     rows = _behind(owner_id, [one.prefix for one in rest], found.message_id) if rest else []
     there: dict[str, int] = dict(rows)

@@ -27,7 +27,7 @@ from health.compaction.reading.facts import FactKind, facts
 from health.compaction.reading.facts_in_play import in_play, stated_in
 from health.compaction.reading.force import Force, in_force, nothing, read_or
 from health.compaction.reading.ledger_page import LEDGER_HEADER, Entry, is_ledger, is_seen, line, normal, page, read
-from health.compaction.reading.ledger_patterns import EntryKind, is_errand, is_question, kind_of_sentence
+from health.compaction.reading.ledger_patterns import EntryKind, ends_as_question, is_errand, kind_of_sentence
 from health.compaction.reading.quoting import own_sentences, sentences
 from health.compaction.reading.text import STOPWORDS, of_text, passages, words
 from health.compaction.reading.value_patterns import stem
@@ -133,7 +133,7 @@ class _Book:
 
 @of_text
 def _kind(sentence: str) -> EntryKind | None:
-    return None if is_question(sentence) else kind_of_sentence(sentence)
+    return None if ends_as_question(sentence) else kind_of_sentence(sentence)
 
 
 def _of_unit(unit: Unit) -> Sequence[Entry]:

@@ -203,7 +203,8 @@ _MAY_BIND = re.compile(rf"\b{_any_of(EntryKind.RULE)}")
 _WORTH = {kind: number for number, kind in enumerate(EntryKind)}
 
 
-def is_question(sentence: str) -> bool:
+def ends_as_question(sentence: str) -> bool:
+    """By its mark alone; `signs.is_question` hears also one whose mark nobody typed."""
     return sentence.rstrip(_CLOSING).endswith(("?", "？")) or sentence.rstrip(_FULL_STOP).endswith(("吗", "呢"))
 
 
@@ -220,7 +221,7 @@ def may_bind(text: str) -> bool:
 
 def is_binding(sentence: str) -> bool:
     """Whether a sentence orders or forbids: must, never, do not, at most; 必须, 不要, 禁止, 务必. No question does."""
-    return not is_question(sentence) and EntryKind.RULE in _kinds(sentence)
+    return not ends_as_question(sentence) and EntryKind.RULE in _kinds(sentence)
 
 
 def kind_of_sentence(sentence: str) -> EntryKind | None:

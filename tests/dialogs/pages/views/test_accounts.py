@@ -208,3 +208,12 @@ def test_an_unknown_name_takes_as_many_hashes_as_a_wrong_password(
         counts.append(in_line.call_count)
 
     assert counts == [1, 1]
+
+
+@pytest.mark.parametrize(("address", "is_told"), [("/login/", False), ("/login/?next=/admin/", True)])
+def test_only_who_was_sent_to_the_login_page_is_told_that_they_may_not_open_another(
+    as_alice: Client, address: str, is_told: bool
+) -> None:
+    page = as_alice.get(address).content.decode()
+
+    assert ("who may not open that page" in page) is is_told
