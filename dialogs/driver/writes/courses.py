@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from dialogs.common.broadcast import changed_on_commit
 from dialogs.common.errors import DialogError
 from dialogs.compaction.writes.view_changes import resting
 from dialogs.context.carry_over import Handover, handover_for, is_answered, since_answer, unanswered_in
@@ -104,7 +103,7 @@ def set_handover_away(*, dialog: Dialog, number: int, away: bool) -> None:
         raise DialogError(_("This course has no handover."))
     opening.parts["handover"]["away"] = away
     opening.save(update_fields=["parts"])
-    changed_on_commit(row.pk)
+    save(row)
 
 
 @transaction.atomic
@@ -117,7 +116,6 @@ def return_to_earlier(*, dialog: Dialog, number: int) -> None:
     row.current_leaf = opening.parent
     forget(opening.parent.course)
     save(row, "current_leaf")
-    changed_on_commit(row.pk)
 
 
 def size_of_earlier(dialog: Dialog, number: int) -> tuple[int, bool] | None:

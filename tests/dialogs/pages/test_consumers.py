@@ -21,6 +21,7 @@ from django.db import transaction
 from django.test import Client
 
 from dialogs.common.broadcast import dialog_changed, stream_state
+from dialogs.driver.writes.courses import set_handover_away, start_course
 from dialogs.models import Dialog, Generation
 from dialogs.pages import consumers, live_view
 from dialogs.pages.consumers import NOT_SIGNED_IN, NOT_YOURS, TOO_LONG
@@ -96,6 +97,20 @@ async def test_the_owner_gets_everything_on_connecting(dialog: Dialog, alices: s
 async def test_a_page_that_is_up_to_date_gets_nothing(dialog: Dialog, alices: str) -> None:
     async with watching(dialog, alices, query=f"version={dialog.version}") as socket:
         assert await socket.receive_nothing(timeout=0.3)
+
+
+async def test_a_page_whose_socket_opens_after_the_handover_was_taken_away_gets_that(
+    dialog: Dialog, alices: str
+) -> None:
+    """The event of it was sent while nobody listened yet: the version must have risen."""
+    await in_db(post_message)(dialog=dialog, content="Never delete a file.")
+    await in_db(an_answer)(dialog, "I will not.")
+    await in_db(start_course)(dialog=dialog)
+    await dialog.arefresh_from_db()
+    await in_db(set_handover_away)(dialog=dialog, number=2, away=True)
+
+    async with watching(dialog, alices, query=f"version={dialog.version}") as socket:
+        assert await until(socket, "a handover, which you took away")
 
 
 async def test_an_up_to_date_page_gets_the_answer_that_is_being_made(
