@@ -13,7 +13,9 @@ from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 from health.compaction.reading.ledger_page import is_ledger, users_words
+from health.compaction.reading.signs import signs_of
 from health.compaction.reading.text import passages
+from health.compaction.reading.two_things import begin_alike
 from health.compaction.reading.value_patterns import TALKING
 from health.compaction.reading.value_statements import HEARD, MOST_ECHOED, Statement, reply_to
 from health.compaction.reading.value_words import content_of, tokens_of
@@ -45,8 +47,8 @@ class Force(NamedTuple):
 
     `beside` are told only together with others: what may not be in force with the later one about the same, a value
     that says nothing of its subject ("the 12th, then") with the sentence of the reply that does. These replies are
-    `named`. `stated` hold, each with whether it has a value; of them `changed` took the place of others. `unread` says
-    why nothing could be found.
+    `named`. `stated` hold, in order, each with whether it has a value; `changed` took the place of others, or may have.
+    `unread` says why nothing could be found.
     """
 
     gone: Mapping[str, tuple[tuple[int, int], ...]]
@@ -98,22 +100,28 @@ def _force(ids: tuple[str, ...], said: tuple[Said, ...]) -> Force:
         return ids[message], start
 
     named = [(place(*at), place(*reply)) for at, reply in named_in_reply(said, book)]
-    followed = [(place(*old.at), place(*new.at)) for old, new in book.followed()]
+    followed = list(book.followed())
+    changed = {*book.gone.values(), *(new for old, new in followed if _is_now(new, old))}
     beside: dict[Place, list[Place]] = defaultdict(list)
-    for at, other in (*named, *followed):
+    for at, other in (*named, *((place(*old.at), place(*new.at)) for old, new in followed)):
         beside[at].append(other)
     return Force(
         gone={name: tuple(places) for name, places in gone.items()},
         outgrown={name: tuple(places) for name, places in outgrown.items()},
         beside={at: tuple(others) for at, others in beside.items()},
         stated={place(*one.at): bool(one.values) for one in book.holding()},
-        changed=frozenset(place(*one.at) for one in book.gone.values()),
+        changed=frozenset(place(*one.at) for one in changed),
         named=frozenset(reply for _, reply in named),
     )
 
 
 def _outgrown(book: Book) -> Iterator[Statement]:
     return (old for old, new in book.gone.items() if old.values and not old.content - new.content - old.words)
+
+
+def _is_now(new: Statement, old: Statement) -> bool:
+    """ "The theme is light now", begun as "the theme is dark" was: a change, if perhaps not of that."""
+    return signs_of(new.text).changes and begin_alike(new, old)
 
 
 class Outdated(NamedTuple):

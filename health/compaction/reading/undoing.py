@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping
 
 from health.compaction.reading.signs import signs_of
 from health.compaction.reading.text import STOPWORDS, remembered
-from health.compaction.reading.two_things import tell_more
+from health.compaction.reading.two_things import begin_alike, tell_more
 from health.compaction.reading.value_patterns import CHANGES, CHOSEN, SENTENCES, ZH_COMMON, Sort, stem
 from health.compaction.reading.value_statements import Statement
 from health.compaction.reading.value_words import CJK_BEGINS, outdated_words
@@ -106,13 +106,14 @@ MOST_CHOSEN = 120
 
 
 def is_other_choice(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
-    """Two short wishes that were taken note of, each with something of its own."""
+    """Two short wishes that were taken note of, each with something of its own, be it a small word: "it is main"."""
     wishes = new.heard and old.heard and max(len(new.text), len(old.text)) <= MOST_CHOSEN
     if not wishes or _told_exactly(own_values(new, old)) or _told_exactly(own_values(old, new)):
         return False
     if _chooses_nothing(new, old) or _is_a_deed(old, shared):
         return False
-    mine, theirs = new.content | new.words, old.content | old.words
+    is_now = signs_of(new.text).changes and begin_alike(new, old)
+    mine, theirs = (frozenset(one.tokens) if is_now else one.content | one.words for one in (new, old))
     return bool(mine - theirs and theirs - mine) and _is_about_a_thing(new, shared & old.key & new.key)
 
 

@@ -36,7 +36,9 @@ IN_PLAY = 1.25
 # So is a statement of the user: a question has its answer, mostly. More so a value that holds, what changed one, and a
 # reply that names of what a value is. Set on one half of conversations with statements and corrections, judged on the
 # other.
-STATEMENT, HOLDS, CHANGED, NAMED = 2.0, 6.0, 12.0, 7.0
+STATEMENT, HOLDS, CHANGED, NAMED = 2.5, 6.0, 12.0, 7.0
+# What was stated last is worth so many times what was stated first: it may change that in words that nobody foresaw.
+LAST_STATED = 1.5
 LINE_TOKENS = 3
 # What is tagged P3, P2, or neither is worth, against the others: no passage of the first two comes before one without.
 LATER = (1e-6, 1e-3, 1.0)
@@ -222,7 +224,9 @@ def _statement(piece: Piece) -> float:
 def _held(units: Sequence[Unit]) -> Callable[[Place | None], float]:
     """What a sentence is worth for what it states, by where it begins."""
     force = in_force(tuple(units))
-    worths = dict.fromkeys(force.stated, HOLDS) | dict.fromkeys(force.named, NAMED)
+    ranks = {place: (at + 0.5) / len(force.stated) for at, place in enumerate(force.stated)}
+    worths = {place: HOLDS * LAST_STATED ** (rank - 0.5) for place, rank in ranks.items()}
+    worths |= dict.fromkeys(force.named, NAMED)
     worths |= dict.fromkeys(force.changed, CHANGED)
     return lambda start: worths.get(start, 1.0) if start else 1.0
 

@@ -70,6 +70,27 @@ def test_five_compactions_in_a_row_change_nothing_of_it(old: str, new: str, says
         messages += said(*ASIDES, ("Next?", ""))[:-1]
 
 
+QUESTIONS = [
+    (f"How did people once heat or clean a {thing} in {place}?", f"In {place} a {thing} was scrubbed with sand, they say.")
+    for thing, place in zip(
+        THINGS,
+        "Lisbon Oslo Quito Kyoto Dakar Perth Lima Cork Tunis Malmo Hanoi Natal".split(),  # noqa: SIM905
+        strict=True,
+    )
+]
+
+
+@pytest.mark.parametrize("percent", range(6, 40, 2))
+def test_of_two_statements_that_no_word_joins_the_older_never_stands_alone(percent: int) -> None:
+    old = ("the plaster cast stays on for 6 weeks", "Noted.")
+    new = ("doctor had another look today: 9 weeks, sadly", "Noted.")
+    messages = said(("Hello there.", "Hello."), old, *QUESTIONS[:6], new, *QUESTIONS[6:], ("Next?", ""))[:-1]
+
+    text = compacted(messages, percent / 100)
+
+    assert "9 weeks" in text or "6 weeks" not in text
+
+
 def test_of_the_first_request_only_values_that_were_told_anew_leave() -> None:
     """Its wishes stay as they were said: one may be the goal, and what seems to replace it something else."""
     first = "The goal: build the tool Heron. The deposit is 400 euros."

@@ -57,6 +57,7 @@ def marked(said: tuple[str, ...]) -> tuple[str, ...]:
         ("~Order 40 of the blue chairs.", "Make it 55 for the blue chairs."),
         ("~The cabin has six beds.", "Turns out the cabin has only four beds."),
         ("~The party is on Friday.", "Saturday works for all."),
+        ("~The branch is main.", "The branch is now develop."),
         ("~Never mail customers after 18:00.", "Never mail customers after 17:00."),
         ("~Never deploy on Fridays.", "Now never deploy on Thursdays."),
         ("~[urgent] The budget is 500 euros.", "[2026-03-09] The budget is 700 euros."),
@@ -626,6 +627,12 @@ def test_of_what_may_be_outdated_it_says_what_was_told_later_of_the_same() -> No
     old, new = "The dentist is at 9:30.", "The dentist has a new receptionist."
 
     assert told(a_message(8, old), a_message(9, new)).beside == {("m8", 0): (("m9", 0),)}
+
+
+def test_what_something_is_now_counts_as_changed_whatever_was_answered() -> None:
+    old, new = "The theme is dark.", "The theme is light now."
+
+    assert told(a_message(8, old), a_message(9, new)).changed == {("m9", 0)}
 
 
 @pytest.mark.parametrize(
