@@ -104,6 +104,7 @@ class Book:
         self._alike_later: dict[Statement, list[Statement]] = defaultdict(list)
         self._changed_next: dict[Statement, Statement] = {}
         self._by_word: dict[str, list[int]] = defaultdict(list)
+        self._by_sort: dict[Sort, list[Statement]] = defaultdict(list)
         self._recent: list[Statement] = []
         self._said_by = Counter(word for one in heard for word in one.content)
         self._topics = frozenset(known).union(*(one.topics for one in heard))
@@ -132,7 +133,10 @@ class Book:
         for old in replaced:
             new = _in_place_of(old, new)
         self.gone.update(dict.fromkeys(replaced, new))
-        self._may_change_the_last(new, replaced)
+        if not replaced:
+            self._may_change_another(new, alike)
+        if new.values:
+            self._by_sort[min(new.values)].append(new)
         at = len(self._recent)
         for word in self._said_again(new):
             self._by_word[word].append(at)
@@ -142,13 +146,15 @@ class Book:
         """Its words that stand in others too."""
         return [word for word in one.content if self._said_by[word] > 1]
 
-    def _may_change_the_last(self, new: Statement, replaced: Sequence[Statement]) -> None:
-        """A change that names neither its subject nor what it replaces may be of what was said just before."""
-        last = self._recent[-1] if self._recent else None
-        if replaced or last is None or last in self.gone or not 0 < new.turn - last.turn <= NEAR:
+    def _may_change_another(self, new: Statement, alike: Sequence[Statement]) -> None:
+        """ "9 weeks, the doctor says": what is like nothing before may tell the newest value of its sort anew."""
+        sort = min(new.values, default=Sort.NAME)
+        if sort is Sort.NAME or any(self._is_near(new, one) for one in alike):
             return
-        if new.bare and new.values and (signs_of(new.text).opens or signs_of(new.text).changes):
-            self._changed_next[last] = new
+        before = reversed(self._by_sort[sort][-MOST_COMPARED:])
+        same = (old for old in before if old not in self.gone and old.message != new.message)
+        if old := next((old for old in same if _common(new, old) is sort), None):
+            self._changed_next[old] = new
 
     def _is_near(self, new: Statement, old: Statement) -> bool:
         shared = _shared(new, old)
