@@ -629,6 +629,23 @@ def test_of_what_may_be_outdated_it_says_what_was_told_later_of_the_same() -> No
     assert told(a_message(8, old), a_message(9, new)).beside == {("m8", 0): (("m9", 0),)}
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "told_with_it"),
+    [
+        ("The plaster cast stays on for 6 weeks.", "Doctor had another look today: 9 weeks, sadly.", True),
+        ("每人的餐标按80元算。", "领导批了，可以到120元。", True),
+        ("The plaster cast stays on for 6 weeks.", "Doctor had another look on Tuesday.", False),
+        ("The plaster cast stays on for 6 weeks.", "Doctor paid 9 euros.", False),
+    ],
+)
+def test_a_value_that_is_like_nothing_before_is_told_with_the_newest_of_its_sort(
+    old: str, new: str, told_with_it: bool
+) -> None:
+    beside = told(a_message(8, old), a_message(9, new)).beside
+
+    assert beside == ({("m8", 0): (("m9", 0),)} if told_with_it else {})
+
+
 def test_what_something_is_now_counts_as_changed_whatever_was_answered() -> None:
     old, new = "The theme is dark.", "The theme is light now."
 
