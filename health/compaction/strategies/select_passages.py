@@ -36,9 +36,9 @@ IN_PLAY = 1.25
 # So is a statement of the user: a question has its answer, mostly. More so a value that holds, what changed one, and a
 # reply that names of what a value is. Set on one half of conversations with statements and corrections, judged on the
 # other.
-STATEMENT, HOLDS, CHANGED, NAMED = 2.5, 6.0, 12.0, 7.0
+STATEMENT, HOLDS, CHANGED, NAMED = 2.0, 6.0, 12.0, 7.0
 # What was stated last is worth so many times what was stated first: it may change that in words that nobody foresaw.
-LAST_STATED = 1.5
+LAST_STATED = 1.3
 LINE_TOKENS = 3
 # What is tagged P3, P2, or neither is worth, against the others: no passage of the first two comes before one without.
 LATER = (1e-6, 1e-3, 1.0)
