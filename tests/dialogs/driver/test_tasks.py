@@ -25,7 +25,7 @@ from dialogs.agents.tools.base import OutsideTool, schema
 from dialogs.common import broadcast, schedule
 from dialogs.common.threads import close_threads, in_db
 from dialogs.driver import generate, run_tools
-from dialogs.driver.guarding import DialogRead
+from dialogs.driver.guarding import LoadedDialog
 from dialogs.driver.streaming import Call
 from dialogs.models import LLM, Dialog, Generation, McpServer, Message, ToolCall
 from dialogs.providers.base import ProviderError
@@ -199,9 +199,9 @@ def test_after_servers_were_asked_for_tools_the_window_is_made_fresh_for_the_dia
         fresh.append(llm)
         return await refusal(llm)
 
-    def begun(claim: Claim, looked: DialogRead, *, attempt: int) -> Call:
-        sent.append(looked.dialog.llm)
-        return begin(claim, looked, attempt=attempt)
+    def begun(claim: Claim, loaded: LoadedDialog, *, attempt: int) -> Call:
+        sent.append(loaded.dialog.llm)
+        return begin(claim, loaded, attempt=attempt)
 
     monkeypatch.setattr(generate, "refusal", made_fresh)
     monkeypatch.setattr(generate, "begin", begun)
