@@ -261,8 +261,8 @@ async def perform(
     match action:
         case Generate(attempt):
             return await generate(claim, attempt=attempt, policy=rules, subscriber=subscriber, known=loaded)
-        case RunTools(refused):
-            await run_tools(claim, refused=refused)
+        case RunTools(refused, last):
+            await run_tools(claim, refused=refused, last=last)
         case Wait(seconds):
             await wait(seconds, claim)
         case Compact() | AwaitCompaction() | Refuse():

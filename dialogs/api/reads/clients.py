@@ -115,10 +115,10 @@ def _spans(length: int) -> Iterator[tuple[int, int]]:
 
 
 def _trimmed(owner: User, request: ClientRequest) -> KnownPrefix | None:
-    """A client that leaves out or shortens what is old, where its instructions are those of the conversation."""
+    """A client that leaves out or shortens what is old, where its instructions begin as those of the conversation."""
     found = trimmed(owner.pk, request)
     last = _message(found.message_id) if found else []
-    is_same = bool(last) and is_same_instruction(last[0].dialog.client.instructions, request)
+    is_same = bool(last) and _begins_same_instruction(last[0].dialog.client.instructions, request)
     return KnownPrefix(found.length, tuple(last), trimmed=found) if found and is_same else None
 
 
@@ -135,7 +135,7 @@ def _replaced(owner: User, request: ClientRequest) -> KnownPrefix:
     if not any(message.role == Role.ASSISTANT for message in request.messages):
         return KnownPrefix(0, ())
     newest = dialogs.filter(client__chat=request.chat).select_related("client").order_by("-active_at")[:MOST_ALIKE]
-    alike = [one.pk for one in newest if is_same_instruction(one.client.instructions, request)]
+    alike = [one.pk for one in newest if _begins_same_instruction(one.client.instructions, request)]
     answers = _answers_of_ours(alike, request) if alike else {}
     said = {dialog: sum(found.values()) for dialog, found in answers.items()}
     best = max(said, key=lambda dialog: said[dialog], default=None)
@@ -209,6 +209,13 @@ def _those(ids: Any) -> QuerySet[Message]:
 def is_same_instruction(before: str, request: ClientRequest) -> bool:
     """But for times, dates and numbers."""
     return before == request.instructions or VOLATILE.sub("", before) == VOLATILE.sub("", request.instructions)
+
+
+def _begins_same_instruction(before: str, request: ClientRequest) -> bool:
+    """The same instructions, perhaps with a note of the client's own behind them: that messages are gone, or what they
+    said. Their first line tells."""
+    lines = (VOLATILE.sub("", text.split("\n")[0]) for text in (before, request.instructions))
+    return not before or len(set(lines)) == 1
 
 
 def _is_meant(chat: str, request: ClientRequest, length: int) -> bool:
