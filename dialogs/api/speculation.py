@@ -32,7 +32,7 @@ from dialogs.models.message import MessageOrigin, Role
 from dialogs.providers.base import ChatRequest, ProviderSettings
 from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.reads.tool_calls import calls_by_message
-from dominds.rows import new, same_again
+from dominds.rows import copied, new
 from health.loops import EVERY_CALLS
 
 
@@ -105,7 +105,7 @@ def _place_of(known: KnownPrefix, request: ClientRequest) -> AppendPoint | None:
         return None
     # The dialog that is known is taken up later, as it was read.
     before = RECENT.below(last)
-    return AppendPoint(same_again(last.dialog), last.course, before.branch if before else course_branch(last), before)
+    return AppendPoint(copied(last.dialog), last.course, before.branch if before else course_branch(last), before)
 
 
 def _context(place: AppendPoint, new: Sequence[ClientMessage]) -> Context:

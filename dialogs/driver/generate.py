@@ -47,7 +47,7 @@ from dialogs.turns.state import MAX_RESTARTS, Failure, Policy
 from dialogs.turns.writes import generations
 from dialogs.turns.writes.generations import Answer
 from dialogs.turns.writes.lease import Claim, LeaseLost
-from dominds.rows import change
+from dominds.rows import update
 from health.limits import output_reserve
 from health.monitor.levels import Usage, UsageUnavailable
 from health.tokens.calibration import Calibration
@@ -229,7 +229,7 @@ def _learn(call: Call, usage: Usage | UsageUnavailable) -> SuspectReport | None:
     told = call.sizing.request_estimate
     if not generation.manifest.get("estimated"):
         generation.manifest["estimated"] = told.tokens
-        change(generation, "manifest")
+        update(generation, "manifest")
     report = writes.report_of(generation, reported=reported, estimated=told.tokens)
     before = writes.largest_before(generation)
     if writes.is_cut_suspected(generation, report, before):

@@ -40,7 +40,7 @@ from dialogs.turns.writes import lease
 from dialogs.turns.writes.lease import Claim
 from dialogs.turns.writes.messages import title_from
 from dominds.prepared import database, prepared, rows_of
-from dominds.rows import add, new
+from dominds.rows import insert, new
 
 
 class CompactingElsewhere(Exception):
@@ -121,7 +121,7 @@ def take_up(*, key: ApiKey, target: Target, request: ClientRequest, lookup: Hist
     claim, is_new = lease.take(row), row._state.adding
     if is_new:
         # What belongs to it is stored already: the database asks for the dialog when all of it is there.
-        add(row)
+        insert(row)
         changed_on_commit(row.pk)
     else:
         save(row, *CHANGED)
@@ -218,7 +218,7 @@ def _new(owner: User, target: Target) -> tuple[Dialog, Course]:
     )
     dialog.client = new(ClientConversation, dialog=dialog)
     course = new(Course, dialog=dialog, number=1)
-    add(course)
+    insert(course)
     return dialog, course
 
 
@@ -238,7 +238,7 @@ def _note(row: Dialog, key: ApiKey, request: ClientRequest, trimmed: Trimmed | N
         for name, value in wanted.items():
             setattr(before, name, value)
         if is_new:
-            add(before)
+            insert(before)
         else:
             before.save(update_fields=list(wanted))
 
