@@ -90,7 +90,7 @@ def accuracy(model: str, messages: Messages, tools: Messages, report: Callable[[
     judged = calibration.samples[LEARNING:]
     return Accuracy(
         estimated=[100 * (one.estimated / one.reported - 1) for one in judged],
-        calibrated=[100 * (one.foretold / one.reported - 1) for one in judged],
+        calibrated=[100 * (one.predicted / one.reported - 1) for one in judged],
     )
 
 

@@ -1,4 +1,4 @@
-"""How well a request eight times longer than any before it is foretold: `python -m benchmarks.jumps`.
+"""How well a request eight times longer than any before it is predicted: `python -m benchmarks.jumps`.
 
 Servers are made up: of any ratio between texts and estimates, and writing none, half, all or one and a half of the
 tools' estimate into the prompt. The peer is one ratio of reported to estimated tokens for text and tools together.
@@ -57,7 +57,7 @@ def cell(share: float, reports: int) -> str:
 
 
 def twentieth(some: Sequence[float]) -> float:
-    """The one in twenty that is foretold too low."""
+    """The one in twenty that is predicted too low."""
     return sorted(some)[len(some) // 20]
 
 

@@ -123,8 +123,8 @@ class LivePath:
         from dialogs.context.writes import learn_from_usage
 
         while self.calibrated < ENOUGH_SAMPLES:
-            told = Sizing(present_context(dialog), offered_tools(dialog)).foretold
-            learn_from_usage(llm=dialog.llm, foretold=told, reported=told.raw.text + told.raw.tools)
+            told = Sizing(present_context(dialog), offered_tools(dialog)).request_estimate
+            learn_from_usage(llm=dialog.llm, estimate=told, reported=told.raw.text + told.raw.tools)
             self.calibrated += 1
 
     def dialog_of(self, messages: Sequence[Message]) -> Dialog:

@@ -17,12 +17,12 @@ from dialogs.api.auth import authenticate, require_chat, secret_in
 from dialogs.api.background import is_background, is_summarising
 from dialogs.api.canonical import INSTRUCTIONS, chained, following_on, split
 from dialogs.api.errors import ApiError, invalid_request, too_large
-from dialogs.api.foresight import SpeculativeRequest, speculate
 from dialogs.api.model_list import target_of
 from dialogs.api.reads.clients import is_clients_dialog, longest_known
 from dialogs.api.requests import DIALOG_HEADER, ClientMessage, ClientRequest, chat_in
 from dialogs.api.schemas import MAX_MESSAGES, ChatBody, ChatMessage, checked, in_range, read_json
-from dialogs.api.writes.client_turns import History, Target
+from dialogs.api.speculation import SpeculativeRequest, speculate
+from dialogs.api.writes.client_turns import HistoryLookup, Target
 from dialogs.common.bounded import BoundedCache
 from dialogs.models import ApiKey
 
@@ -171,8 +171,8 @@ class ParsedRequest:
     is_background: bool
     # A background task whose answer will replace the client's history.
     is_summarising: bool
-    seen: History | None
-    foreseen: SpeculativeRequest | None
+    lookup: HistoryLookup | None
+    speculative: SpeculativeRequest | None
     notices: str
 
     @property
@@ -208,7 +208,7 @@ def read(request: HttpRequest, raw: bytes) -> ParsedRequest:
         dialog_id=_dialog(request, key),
     )
     is_aside = is_background(request, body, messages)
-    seen, ahead = (None, None) if is_aside else _looked_up(key, target, asked)
+    lookup, prepared = (None, None) if is_aside else _looked_up(key, target, asked)
     return ParsedRequest(
         key=key,
         body=body,
@@ -218,16 +218,16 @@ def read(request: HttpRequest, raw: bytes) -> ParsedRequest:
         request=asked,
         is_background=is_aside,
         is_summarising=is_aside and is_summarising(request, body, messages),
-        seen=seen,
-        foreseen=ahead,
+        lookup=lookup,
+        speculative=prepared,
     )
 
 
-def _looked_up(key: ApiKey, target: Target, request: ClientRequest) -> tuple[History, SpeculativeRequest | None]:
+def _looked_up(key: ApiKey, target: Target, request: ClientRequest) -> tuple[HistoryLookup, SpeculativeRequest | None]:
     """The stored prefix of the history, and the speculative request, if one can be made."""
     known = longest_known(owner=key.owner, request=request)
     found = speculate(key=key, target=target, request=request, known=known)
-    return History(known, found.branch if found else None), found
+    return HistoryLookup(known, found.branch if found else None), found
 
 
 def _notices(request: HttpRequest, key: ApiKey) -> str:

@@ -25,7 +25,7 @@ from asgiref.sync import ThreadSensitiveContext
 from channels.db import DatabaseSyncToAsync
 from django.db import InterfaceError, OperationalError, connections
 
-from dominds.prepared import take_in_hand
+from dominds.prepared import cache_database
 
 Work = Callable[[], Any]
 # SQLite has one writer at a time, and Python one thread that computes: more threads only wait for each other.
@@ -197,7 +197,7 @@ def _connected(function: Callable[Args, Result]) -> Callable[Args, Result]:
     """The function with a database connection that is checked before it and, after a fault, closed."""
 
     def called(*args: Args.args, **kwargs: Args.kwargs) -> Result:
-        connection = take_in_hand()
+        connection = cache_database()
         connection.health_check_enabled = True  # type: ignore[attr-defined]  # the stubs lack both
         is_trusted = monotonic() - connection.__dict__.get(ANSWERED, -inf) < TRUSTED_SECONDS
         connection.health_check_done = is_trusted  # type: ignore[attr-defined]

@@ -182,7 +182,7 @@ def expected(name: str, state: ContextState, run: CompactionRun | None = None) -
     if run and name == PRUNE_WITH_AGENT and (cuts := offered_to(state.units)):
         offered = sum(total(cut.units) for cut in cuts)
         step = _running(name, state.estimated_tokens, round(AIM * state.estimated_tokens))
-        return [step | foreseen(pruning_llm(run.dialog), offered)]
+        return [step | expected_effort(pruning_llm(run.dialog), offered)]
     return []
 
 
@@ -229,7 +229,7 @@ def rates_of(llm: LLM) -> Rates | None:
     return Rates(prompt, completion) if prompt and completion else None
 
 
-def foreseen(llm: LLM, tokens: int) -> dict[str, Any]:
+def expected_effort(llm: LLM, tokens: int) -> dict[str, Any]:
     """Seconds and cost of pruning messages of so many estimated tokens, as far as they can be known."""
     prompt = tokens + INSTRUCTIONS_TOKENS
     answer = max(LEAST_ANSWER, round(ANSWER_SHARE * tokens))

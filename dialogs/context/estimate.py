@@ -114,7 +114,7 @@ class Sizing:
         return self.known or estimate(self.context, self.tools, self.counter)
 
     @cached_property
-    def foretold(self) -> RequestEstimate:
+    def request_estimate(self) -> RequestEstimate:
         return estimate_of(self.estimate, self.context.dialog.llm, self.tools, self.counter)
 
     @property
@@ -122,8 +122,8 @@ class Sizing:
         return "estimate" in self.__dict__
 
     @property
-    def is_foretold(self) -> bool:
-        return "foretold" in self.__dict__
+    def has_request_estimate(self) -> bool:
+        return "request_estimate" in self.__dict__
 
     def to_send(self) -> Sizing:
         """The sizing of the request that is sent: its answer teaches how to estimate only if the request itself is

@@ -209,17 +209,17 @@ def _locked(llm: LLM) -> LlmBounds:
 
 # --- What a report teaches about estimates: one more sample for its LLM ---
 @transaction.atomic
-def learn_from_usage(*, llm: LLM, foretold: RequestEstimate, reported: int) -> None:
-    """`reported` is the prompt tokens of the provider's usage for the request that was foretold.
+def learn_from_usage(*, llm: LLM, estimate: RequestEstimate, reported: int) -> None:
+    """`reported` is the prompt tokens of the provider's usage for the estimated request.
 
     The margin is no part of what was thought likely, so it is no error of it.
     """
     row, _made = LlmCalibration.objects.select_for_update().get_or_create(llm=llm)
     after = learn(
-        row.known_of(foretold.counter), foretold.raw, reported=reported, foretold=foretold.tokens - foretold.margin
+        row.known_of(estimate.counter), estimate.raw, reported=reported, predicted=estimate.tokens - estimate.margin
     )
     if isinstance(after, Calibration):
-        row.known, row.counter = after, foretold.counter
+        row.known, row.counter = after, estimate.counter
         row.save(update_fields=["samples", "counter", "updated_at"])
     # The next estimate with this LLM object uses what was learned.
     llm.calibration = row

@@ -15,8 +15,8 @@ from itertools import chain
 from dialogs.context.border import Context, chat_request, instructions_of
 from dialogs.context.estimate import Sizing, beside_an_answer
 from dialogs.context.reads.sent import stable_prefix
-from dialogs.driver.guarding import DialogRead
-from dialogs.driver.seam import RepetitionFilter
+from dialogs.driver.guarding import LoadedDialog
+from dialogs.driver.repetition import RepetitionFilter
 from dialogs.driver.streaming import Call
 from dialogs.driver.watch import Watch
 from dialogs.llms.guard import Guard
@@ -39,19 +39,19 @@ logger = logging.getLogger(__name__)
 MOST_CHANGES = 3
 
 
-def begin(claim: Claim, looked: DialogRead, *, attempt: int) -> Call:
+def begin(claim: Claim, loaded: LoadedDialog, *, attempt: int) -> Call:
     """Read what is sent, unless that was done a moment ago; record that it is sent. Where the dialog has changed since
     it was read, as a person typed, it is read anew."""
 
     def recorded(sent: Sent) -> Generation:
-        return generations.begin(claim, attempt=attempt, sent=sent, known=looked.dialog)
+        return generations.begin(claim, attempt=attempt, sent=sent, known=loaded.dialog)
 
     for _change in range(MOST_CHANGES):
         try:
-            call = _begun(looked, recorded, attempt=attempt)
+            call = _begun(loaded, recorded, attempt=attempt)
             break
         except generations.Outdated:
-            looked = DialogRead(dialog_to_drive(claim.dialog_id))
+            loaded = LoadedDialog(dialog_to_drive(claim.dialog_id))
     else:
         raise generations.Outdated
     if call.sizing.is_counted and (share := stable_prefix(call.generation.course_id)) is not None:
@@ -59,33 +59,35 @@ def begin(claim: Claim, looked: DialogRead, *, attempt: int) -> Call:
     return call
 
 
-def begin_taken(claim: Claim, looked: DialogRead) -> Call:
+def begin_taken(claim: Claim, loaded: LoadedDialog) -> Call:
     """The first try of what was taken up a moment ago, recorded in the same transaction."""
 
     def recorded(sent: Sent) -> Generation:
-        number = looked.ahead.number if looked.ahead else None
-        return generations.add_call(looked.dialog, claim, attempt=1, sent=sent, number=number)
+        number = loaded.prepared.number if loaded.prepared else None
+        return generations.add_call(loaded.dialog, claim, attempt=1, sent=sent, number=number)
 
-    return _begun(looked, recorded, attempt=1)
+    return _begun(loaded, recorded, attempt=1)
 
 
-def _begun(looked: DialogRead, recorded: Callable[[Sent], Generation], *, attempt: int) -> Call:
-    dialog, guard, sizing = looked.dialog, looked.guard, looked.sizing.to_send()
+def _begun(loaded: LoadedDialog, recorded: Callable[[Sent], Generation], *, attempt: int) -> Call:
+    dialog, guard, sizing = loaded.dialog, loaded.guard, loaded.sizing.to_send()
     context = _urged(continuing(sizing.context), attempt=attempt)
     if context is not sizing.context:
         sizing = Sizing(context, sizing.tools)
-    request = _made_ahead(looked, context) or chat_request(context, tools=sizing.tools)
+    request = _made_ahead(loaded, context) or chat_request(context, tools=sizing.tools)
     request = fitted(request_to_go_on(context, request), sizing, guard)
     generation = recorded(_sent(sizing, request))
     # Decrypting the key takes longer than reading its row.
-    service = looked.ahead.settings if looked.ahead else settings_for(dialog.llm.provider)
+    service = loaded.prepared.settings if loaded.prepared else settings_for(dialog.llm.provider)
     watch = _watch(sizing, guard)
-    return Call(generation, request, service, sizing, watch, dialog.is_client_driven, _seam(context, request))
+    return Call(
+        generation, request, service, sizing, watch, dialog.is_client_driven, _repetition_filter(context, request)
+    )
 
 
-def _made_ahead(looked: DialogRead, context: Context) -> ChatRequest | None:
+def _made_ahead(loaded: LoadedDialog, context: Context) -> ChatRequest | None:
     """The request that was prepared ahead, if nothing was added to its dialog since."""
-    return looked.ahead.request if looked.ahead and context is looked.sizing.context else None
+    return loaded.prepared.request if loaded.prepared and context is loaded.sizing.context else None
 
 
 def _urged(context: Context, *, attempt: int) -> Context:
@@ -95,7 +97,7 @@ def _urged(context: Context, *, attempt: int) -> Context:
     return replace(context, urge=prompt("empty", language=context.dialog.work_language))
 
 
-def _seam(context: Context, request: ChatRequest) -> RepetitionFilter | None:
+def _repetition_filter(context: Context, request: ChatRequest) -> RepetitionFilter | None:
     """The filter of repetitions for an answer that continues a cut one."""
     pieces = cut_answer(context.branch)
     if not pieces:
@@ -149,7 +151,7 @@ def _sent(sizing: Sizing, request: ChatRequest) -> Sent:
         view=context.run_id,
         kept=tuple(chain.from_iterable(context.kept)),
         shortened=shortened_ids(context.client) if context.client and not context.run_id else (),
-        estimated_tokens=sizing.foretold.tokens if sizing.is_counted else None,
+        estimated_tokens=sizing.request_estimate.tokens if sizing.is_counted else None,
         asked_tokens=asked if asked != request.max_output_tokens else None,
     )
 

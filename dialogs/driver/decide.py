@@ -33,9 +33,11 @@ class Wait:
 
 @dataclass(frozen=True)
 class RunTools:
-    """Make the calls of the newest answer, then add their results. `refused`: say that there are no more rounds."""
+    """Make the calls of the newest answer, then add their results. `refused`: say that there are no more rounds.
+    `last`: to a call that cannot be made, say that the next such round ends the turn."""
 
     refused: bool = False
+    last: bool = False
 
 
 @dataclass(frozen=True)
@@ -168,9 +170,9 @@ def _within_turn(state: State, policy: Policy) -> Action:
         return EndRun()
     if state.round_open:
         most = policy.tool_rounds + policy.rounds_a_prompt * state.prompts
-        if state.rounds > most or state.unreadable > policy.unreadable_rounds:
+        if state.rounds > most or state.in_vain > policy.rounds_in_vain:
             return EndRounds()
-        return RunTools(state.rounds == most or state.unreadable == policy.unreadable_rounds)
+        return RunTools(state.rounds == most, last=state.in_vain == policy.rounds_in_vain)
     if state.queued and state.leaf is Leaf.RESULT:
         # What a person typed meanwhile waits for the round under way, and for nothing else.
         return TakeQueued()

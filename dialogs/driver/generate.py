@@ -20,7 +20,7 @@ from dialogs.context.reads.task_snapshot import context_stats, is_due
 from dialogs.context.writes import learn_from_usage
 from dialogs.driver.calls import begin
 from dialogs.driver.decide import retry_delay
-from dialogs.driver.guarding import DialogRead, look_at
+from dialogs.driver.guarding import LoadedDialog, load
 from dialogs.driver.prefill import find_out, record_refused
 from dialogs.driver.streaming import Call, Ending, LiveAnswer, stream
 from dialogs.driver.subscriber import SILENT, Subscriber
@@ -47,7 +47,7 @@ from dialogs.turns.state import MAX_RESTARTS, Failure, Policy
 from dialogs.turns.writes import generations
 from dialogs.turns.writes.generations import Answer
 from dialogs.turns.writes.lease import Claim, LeaseLost
-from dominds.rows import change
+from dominds.rows import update
 from health.limits import output_reserve
 from health.monitor.levels import Usage, UsageUnavailable
 from health.tokens.calibration import Calibration
@@ -61,32 +61,32 @@ ANSWER_TOO_LONG = "answer_too_long"
 
 
 async def generate(
-    claim: Claim, *, attempt: int, policy: Policy, subscriber: Subscriber = SILENT, known: DialogRead | None = None
+    claim: Claim, *, attempt: int, policy: Policy, subscriber: Subscriber = SILENT, known: LoadedDialog | None = None
 ) -> bool:
     """As soon as the provider has a slot for it. `known` is what was read of the dialog a moment ago.
 
     False where it is known that no further answer is due.
     """
-    looked = known or await in_db(_look)(claim.dialog_id)
+    loaded = known or await in_db(_load)(claim.dialog_id)
     # The next decision handles a request that left the queue.
     with suppress(LeftQueue):
-        async with provider_slot(looked.dialog.llm.provider, claim, subscriber) as waited:
+        async with provider_slot(loaded.dialog.llm.provider, claim, subscriber) as waited:
             if waited:
-                looked = await in_db(_look)(claim.dialog_id)
-            return await ask(claim, looked, attempt=attempt, policy=policy, subscriber=subscriber)
+                loaded = await in_db(_load)(claim.dialog_id)
+            return await ask(claim, loaded, attempt=attempt, policy=policy, subscriber=subscriber)
     return True
 
 
-def _look(dialog_id: UUID) -> DialogRead:
-    return look_at(dialog_to_drive(dialog_id))
+def _load(dialog_id: UUID) -> LoadedDialog:
+    return load(dialog_to_drive(dialog_id))
 
 
-async def ask(claim: Claim, looked: DialogRead, *, attempt: int, policy: Policy, subscriber: Subscriber) -> bool:
-    if looked.to_ask:
-        await refresh(list(looked.to_ask))
-        looked = await in_db(_look)(claim.dialog_id)
-    refused = await refusal(looked.dialog.llm)
-    call = await in_db(begin)(claim, looked, attempt=attempt)
+async def ask(claim: Claim, loaded: LoadedDialog, *, attempt: int, policy: Policy, subscriber: Subscriber) -> bool:
+    if loaded.to_ask:
+        await refresh(list(loaded.to_ask))
+        loaded = await in_db(_load)(claim.dialog_id)
+    refused = await refusal(loaded.dialog.llm)
+    call = await in_db(begin)(claim, loaded, attempt=attempt)
     return await answer(claim, call, policy=policy, subscriber=subscriber, refused=refused)
 
 
@@ -226,10 +226,10 @@ def _learn(call: Call, usage: Usage | UsageUnavailable) -> SuspectReport | None:
     if not (call.sizing.is_counted or _teaches(llm, call.sizing)):
         writes.learn_from_report(generation, reported=reported)
         return None
-    told = call.sizing.foretold
+    told = call.sizing.request_estimate
     if not generation.manifest.get("estimated"):
         generation.manifest["estimated"] = told.tokens
-        change(generation, "manifest")
+        update(generation, "manifest")
     report = writes.report_of(generation, reported=reported, estimated=told.tokens)
     before = writes.largest_before(generation)
     if writes.is_cut_suspected(generation, report, before):
@@ -245,7 +245,7 @@ def _believe(call: Call, report: Report, before: Report | None) -> None:
     llm = call.generation.llm
     if llm is not None and not bounds_of(llm).reports_part and teaches(report, before=before):
         writes.learn_from_report(call.generation, reported=report.reported)
-        learn_from_usage(llm=llm, foretold=call.sizing.foretold, reported=report.reported)
+        learn_from_usage(llm=llm, estimate=call.sizing.request_estimate, reported=report.reported)
 
 
 def _teaches(llm: LLM, sizing: Sizing) -> bool:
@@ -259,7 +259,7 @@ def _teaches(llm: LLM, sizing: Sizing) -> bool:
 
 def _learn_from_refusal(call: Call, error: ContextOverflow) -> None:
     """What a refusal of this request as too long says of the window; and of the estimate, where it names the prompt."""
-    llm, told = call.generation.llm, call.sizing.foretold
+    llm, told = call.generation.llm, call.sizing.request_estimate
     if llm is None or error.is_of_bytes:
         return
     said = Refused(
@@ -270,7 +270,7 @@ def _learn_from_refusal(call: Call, error: ContextOverflow) -> None:
     )
     writes.learn_from_refusal(call.generation, said)
     if error.prompt_tokens:
-        learn_from_usage(llm=llm, foretold=told, reported=error.prompt_tokens)
+        learn_from_usage(llm=llm, estimate=told, reported=error.prompt_tokens)
 
 
 def _fits_with_a_shorter_answer(call: Call, error: ContextOverflow) -> bool:

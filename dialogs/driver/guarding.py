@@ -41,8 +41,8 @@ ALONE_SHARE = 0.9
 
 @dataclass(frozen=True)
 class PreparedRequest:
-    """What was reckoned of a client's request before its newest messages were stored: its guard, how large it is, the
-    request itself, where it goes, and the number of its generation, if that is known."""
+    """What was computed for a client's request before its newest messages were stored: guard, size, the request itself,
+    the provider's settings, and the number of its generation, if that is known."""
 
     guard: Guard | None
     sizing: Sizing
@@ -52,13 +52,13 @@ class PreparedRequest:
 
 
 @dataclass(frozen=True)
-class DialogRead:
-    """A dialog as it was read. Its guard and its next request are read when they are asked for, once."""
+class LoadedDialog:
+    """A dialog's row, with its guard and the size of its next request, each computed once, when first asked for."""
 
     dialog: Dialog
-    # Its branch, where that was read a moment ago, and what was reckoned of this request.
+    # Its branch, where that was read a moment ago, and what was computed for this request.
     branch: tuple[Message, ...] | None = None
-    ahead: PreparedRequest | None = None
+    prepared: PreparedRequest | None = None
     # The dialog was created by this request.
     is_new: bool = False
     # MCP servers of its agent that are to be asked for their tools before it is driven.
@@ -66,30 +66,30 @@ class DialogRead:
 
     @cached_property
     def guard(self) -> Guard | None:
-        return self.ahead.guard if self.ahead else guard_of(self.dialog)
+        return self.prepared.guard if self.prepared else guard_of(self.dialog)
 
     @cached_property
     def sizing(self) -> Sizing:
-        if self.ahead and self.branch:
-            known = self.ahead.sizing
+        if self.prepared and self.branch:
+            known = self.prepared.sizing
             return Sizing(as_stored(known.context, self.dialog, self.branch), known.tools).as_large_as(known)
         return Sizing(next_context(self.dialog, self.guard, self.branch), offered_tools(self.dialog))
 
 
-def look_at(dialog: Dialog) -> DialogRead:
+def load(dialog: Dialog) -> LoadedDialog:
     """Read a dialog that is to be driven. A client's dialog lists no MCP servers: its client brings the tools."""
-    return DialogRead(dialog, to_ask=() if dialog.is_client_driven else tuple(servers_to_ask(dialog.agent)))
+    return LoadedDialog(dialog, to_ask=() if dialog.is_client_driven else tuple(servers_to_ask(dialog.agent)))
 
 
-def with_guarding(state: State, looked: DialogRead) -> State:
+def with_guarding(state: State, loaded: LoadedDialog) -> State:
     """The state with what the guard knows, where this dialog has one and an answer is due."""
-    guard = looked.guard if state.answer_due and looked.dialog.current_leaf_id else None
-    if guard is None and state.answer_due and is_off(looked.dialog):
+    guard = loaded.guard if state.answer_due and loaded.dialog.current_leaf_id else None
+    if guard is None and state.answer_due and is_off(loaded.dialog):
         # A refusal is told then; nothing is opened, and nothing compacted.
         return replace(state, guard=Guarding(pressure=Pressure.NORMAL, off=True))
     if guard is None:
         return state
-    return replace(state, guard=read_guarding(looked, guard, was_refused=state.overflowed, was_filled=state.filled))
+    return replace(state, guard=read_guarding(loaded, guard, was_refused=state.overflowed, was_filled=state.filled))
 
 
 def is_sent_as_it_is(sizing: Sizing, guard: Guard | None) -> bool:
@@ -106,13 +106,15 @@ def is_far(sizing: Sizing, guard: Guard) -> bool:
     return not guard.refused and sizing.is_within(guard.begins_at)
 
 
-def read_guarding(looked: DialogRead, guard: Guard, *, was_refused: bool = False, was_filled: bool = False) -> Guarding:
+def read_guarding(
+    loaded: LoadedDialog, guard: Guard, *, was_refused: bool = False, was_filled: bool = False
+) -> Guarding:
     """The guard's values for `decide`. After a refusal, or a filled window, compactions made for it count."""
     if guard.off:
-        return _off(looked, guard)
-    dialog, sizing = looked.dialog, looked.sizing
+        return _off(loaded, guard)
+    dialog, sizing = loaded.dialog, loaded.sizing
     if is_far(sizing, guard) and not (was_refused or was_filled):
-        is_running = not looked.is_new and is_being_compacted(dialog.pk)
+        is_running = not loaded.is_new and is_being_compacted(dialog.pk)
         return Guarding(pressure=Pressure.NORMAL, limit=guard.limit, running=is_running)
     tokens = sizing.estimate.tokens + guard.reserve
     level = pressure(tokens, limit=guard.limit, warning_threshold=guard.config.warning_threshold)
@@ -169,11 +171,11 @@ def _was_just_compacted(last: CompactionRun | None) -> bool:
     return answers.count() < ANSWERS_BETWEEN
 
 
-def _off(looked: DialogRead, guard: Guard) -> Guarding:
+def _off(loaded: LoadedDialog, guard: Guard) -> Guarding:
     """Where compaction is switched off: what would be cut without a word is refused, all else is sent. A limit that is
     narrower than the window refuses nothing."""
-    sizing = looked.sizing if guard.cuts_silently else None
-    room = room_of(looked.dialog) or guard.room
+    sizing = loaded.sizing if guard.cuts_silently else None
+    room = room_of(loaded.dialog) or guard.room
     if sizing is None or sizing.is_within(room):
         return Guarding(pressure=Pressure.NORMAL, limit=room, off=True)
     tokens = sizing.estimate.tokens

@@ -48,7 +48,7 @@ from dialogs.driver.decide import (
     decide,
 )
 from dialogs.driver.generate import answer, generate
-from dialogs.driver.guarding import DialogRead, look_at, with_guarding
+from dialogs.driver.guarding import LoadedDialog, load, with_guarding
 from dialogs.driver.run_tools import run_tools
 from dialogs.driver.streaming import Call
 from dialogs.driver.subscriber import SILENT, Subscriber
@@ -60,7 +60,7 @@ from dialogs.turns.state import Policy, State
 from dialogs.turns.writes import events, lease
 from dialogs.turns.writes.events import note_pressure
 from dialogs.turns.writes.lease import Claim, LeaseLost
-from dominds.prepared import asked_once
+from dominds.prepared import cached_reads
 from health.compaction.terms.pressure import Pressure
 from health.models import CompactionRun
 
@@ -94,10 +94,10 @@ def policy(attempts: int | None = None) -> Policy:
     )
 
 
-# A dialog that an answer is made for, None where it is gone; and where it stands.
-Read = tuple[DialogRead | None, State]
-# What is known of a client's dialog that was just taken up: its first call, where that is recorded already.
-Known = Read | Call | None
+# A dialog that an answer is made for, None where it is gone; and its state.
+LoadedState = tuple[LoadedDialog | None, State]
+# What a slice begins with: what was just read of a client's dialog, or its first call, if that is recorded already.
+SliceStart = LoadedState | Call | None
 
 
 class LongWait(Exception):
@@ -149,16 +149,16 @@ async def _hand_over(claim: Claim) -> None:
     await in_db(queue_drive)(claim.dialog_id)
 
 
-def begun(claim: Claim, looked: DialogRead, subscriber: Subscriber) -> Call | None:
+def begun(claim: Claim, loaded: LoadedDialog, subscriber: Subscriber) -> Call | None:
     """The first call of a client's turn, recorded in the transaction that took the turn up; None where anything is to
     be done before."""
-    if tells_window(looked.dialog.llm):
+    if tells_window(loaded.dialog.llm):
         return None
-    state = with_guarding(state_of(looked.dialog, is_untried=True), looked)
-    return begin_taken(claim, looked) if decide(state, _rules(subscriber)) == Generate(attempt=1) else None
+    state = with_guarding(state_of(loaded.dialog, is_untried=True), loaded)
+    return begin_taken(claim, loaded) if decide(state, _rules(subscriber)) == Generate(attempt=1) else None
 
 
-async def drive_for(claim: Claim, subscriber: Subscriber, known: Known) -> None:
+async def drive_for(claim: Claim, subscriber: Subscriber, known: SliceStart) -> None:
     """Drive a client's dialog, claimed already and just read, until nothing is due; if its answer did not end the
     lease, it is still held then.
 
@@ -175,7 +175,7 @@ async def drive_for(claim: Claim, subscriber: Subscriber, known: Known) -> None:
         raise
 
 
-async def hold_lease(claim: Claim, subscriber: Subscriber = SILENT, known: Known = None) -> bool:
+async def hold_lease(claim: Claim, subscriber: Subscriber = SILENT, known: SliceStart = None) -> bool:
     """Run a slice while another task renews its lease. Raises LeaseLost, in a group, when another took over."""
     async with asyncio.TaskGroup() as group:
         renewing = group.create_task(keep_lease(claim))
@@ -193,7 +193,7 @@ async def keep_lease(claim: Claim) -> None:
         await renew(claim)
 
 
-async def run_slice(claim: Claim, subscriber: Subscriber, known: Known) -> bool:
+async def run_slice(claim: Claim, subscriber: Subscriber, known: SliceStart) -> bool:
     """Act until a generation is made or nothing is left to do. True when nothing is left."""
     rules, generated = _rules(subscriber), isinstance(known, Call)
     if isinstance(known, Call):
@@ -201,14 +201,14 @@ async def run_slice(claim: Claim, subscriber: Subscriber, known: Known) -> bool:
             return True
         known = None
     while True:
-        state, looked = await look(claim, subscriber, known)
+        state, loaded = await look(claim, subscriber, known)
         action = decide(state, rules)
         if isinstance(action, Rest) or generated:
             return isinstance(action, Rest)
         generated, known = isinstance(action, Generate), None
         if isinstance(action, Halt):
             subscriber.halted()
-        if not await perform(action, claim, rules, subscriber, looked):
+        if not await perform(action, claim, rules, subscriber, loaded):
             return True
 
 
@@ -217,52 +217,52 @@ def _rules(subscriber: Subscriber) -> Policy:
 
 
 async def look(
-    claim: Claim, subscriber: Subscriber = SILENT, known: Read | None = None
-) -> tuple[State, DialogRead | None]:
+    claim: Claim, subscriber: Subscriber = SILENT, known: LoadedState | None = None
+) -> tuple[State, LoadedDialog | None]:
     """Read the dialog's state, with the guard's where the dialog is guarded.
 
     Also the rows that were read, if the next request can be made from them.
     """
-    looked, state = known or await in_db(read)(claim.dialog_id)
-    if looked is None or not state.answer_due:
+    loaded, state = known or await in_db(read)(claim.dialog_id)
+    if loaded is None or not state.answer_due:
         return state, None
     if subscriber.has_left:
         return replace(state, stop_requested=True), None
-    if must_be_asked(looked.dialog.llm):
+    if must_be_asked(loaded.dialog.llm):
         # The guard counts against the window that is loaded now; a server that is away fails the request, not the
         # guard.
         with suppress(ProviderError):
-            await fresh_window(looked.dialog.llm)
-        state = await in_db(with_guarding)(state, looked)
-    dialog = looked.dialog
-    if state.guard and is_soon(looked.guard, tokens=state.guard.tokens):
+            await fresh_window(loaded.dialog.llm)
+        state = await in_db(with_guarding)(state, loaded)
+    dialog = loaded.dialog
+    if state.guard and is_soon(loaded.guard, tokens=state.guard.tokens):
         await in_db(queue_preparation)(claim.dialog_id)
     if state.guard and state.guard.pressure is not Pressure.NORMAL and not state.guard.running:
         is_over_hit = await in_db(note_pressure)(claim, state.guard)
         state = replace(state, loop_check_due=state.loop_check_due or is_over_hit)
-    return state, None if tells_window(dialog.llm) else looked
+    return state, None if tells_window(dialog.llm) else loaded
 
 
-def read(dialog_id: UUID, known: DialogRead | None = None) -> Read:
+def read(dialog_id: UUID, known: LoadedDialog | None = None) -> LoadedState:
     """With what the guard knows, unless a server must be asked for its window first."""
-    with asked_once():
+    with cached_reads():
         dialog = known.dialog if known else driven(dialog_id)
         if dialog is None:
             return None, State(answer_due=False)
         state = state_of(dialog)
-        looked = known or (look_at(dialog) if state.answer_due else DialogRead(dialog))
-        return looked, state if must_be_asked(dialog.llm) else with_guarding(state, looked)
+        loaded = known or (load(dialog) if state.answer_due else LoadedDialog(dialog))
+        return loaded, state if must_be_asked(dialog.llm) else with_guarding(state, loaded)
 
 
 async def perform(
-    action: Action, claim: Claim, rules: Policy, subscriber: Subscriber = SILENT, looked: DialogRead | None = None
+    action: Action, claim: Claim, rules: Policy, subscriber: Subscriber = SILENT, loaded: LoadedDialog | None = None
 ) -> bool:
     """Perform one action. False where nothing is left to do afterwards."""
     match action:
         case Generate(attempt):
-            return await generate(claim, attempt=attempt, policy=rules, subscriber=subscriber, known=looked)
-        case RunTools(refused):
-            await run_tools(claim, refused=refused)
+            return await generate(claim, attempt=attempt, policy=rules, subscriber=subscriber, known=loaded)
+        case RunTools(refused, last):
+            await run_tools(claim, refused=refused, last=last)
         case Wait(seconds):
             await wait(seconds, claim)
         case Compact() | AwaitCompaction() | Refuse():

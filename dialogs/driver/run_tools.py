@@ -26,7 +26,7 @@ from dialogs.driver.streaming import end
 from dialogs.driver.writes import rounds
 from dialogs.models import ToolCall
 from dialogs.transcript.reads.tool_calls import ASK_HUMAN, CLEAR_MIND, calls_of
-from dialogs.turns.reads.turns import dialog_to_drive, is_message_waiting, is_stop_requested, seconds_left
+from dialogs.turns.reads.turns import NO_SUCH_TOOL, dialog_to_drive, is_message_waiting, is_stop_requested, seconds_left
 from dialogs.turns.state import backoff
 from dialogs.turns.writes.lease import Claim, LeaseLost
 from health.compaction.config import RetryPolicy
@@ -39,15 +39,16 @@ BEGUN_BEFORE = (
     "Not made again: an earlier try was begun, and what it did is not known. The person has written something "
     "meanwhile. Read that first."
 )
-NO_MORE_ROUNDS = (
-    "Refused: this turn has made too many rounds of tool calls, or of calls whose arguments are not JSON. Answer the "
-    "person with what you have."
+NO_MORE_ROUNDS = "Refused: this turn has made too many rounds of tool calls. Answer the person with what you have."
+LAST_WARNING = (
+    "Three rounds in a row held no call that can be made; another one ends the turn. Answer the person with what you "
+    "have, in words."
 )
 
 
-async def run_tools(claim: Claim, *, refused: bool) -> None:
+async def run_tools(claim: Claim, *, refused: bool, last: bool = False) -> None:
     """Make the open calls of the newest answer. Returns early when a person asks to stop."""
-    running = asyncio.create_task(_refuse(claim) if refused else _run(claim))
+    running = asyncio.create_task(_refuse(claim) if refused else _run(claim, last=last))
     watching = asyncio.create_task(_until_stopped(claim))
     try:
         await asyncio.wait({running, watching}, return_when=asyncio.FIRST_COMPLETED)
@@ -78,20 +79,20 @@ async def _refuse(claim: Claim) -> None:
     await in_db(rounds.close_round)(claim)
 
 
-async def _run(claim: Claim) -> None:
+async def _run(claim: Claim, *, last: bool) -> None:
     pending, tools = await in_db(_read)(claim)
     for group in grouped([call for call in pending if call.name != CLEAR_MIND], tools):
         if await _is_interrupted(claim, pending):
             return
         async with asyncio.TaskGroup() as side_by_side:
             for call in group:
-                side_by_side.create_task(_make(claim, call, tools))
+                side_by_side.create_task(_make(claim, call, tools, last=last))
     clearing = [call for call in pending if call.name == CLEAR_MIND]
     if clearing and await _is_interrupted(claim, pending):
         return
     for call in clearing:
         # Several `clear_mind` calls of a round open one course.
-        await _make(claim, call, tools, clears=call is clearing[-1])
+        await _make(claim, call, tools, last=last, clears=call is clearing[-1])
     await in_db(rounds.close_round)(claim)
 
 
@@ -127,13 +128,13 @@ def grouped(calls: Iterable[ToolCall], tools: dict[str, Tool]) -> list[list[Tool
     return groups
 
 
-async def _make(claim: Claim, call: ToolCall, tools: dict[str, Tool], *, clears: bool = True) -> None:
+async def _make(claim: Claim, call: ToolCall, tools: dict[str, Tool], *, last: bool, clears: bool = True) -> None:
     """Make one call and record what came of it."""
     try:
         tool = _known(call, tools)
         arguments = _arguments(call, tool)
     except ToolError as error:
-        await in_db(rounds.end_call)(claim, call, failed=True, result=str(error))
+        await in_db(rounds.end_call)(claim, call, failed=True, result=f"{error} {LAST_WARNING}" if last else str(error))
         return
     if call.name == ASK_HUMAN:
         await ask_person(claim, call, arguments)
@@ -148,7 +149,7 @@ async def _make(claim: Claim, call: ToolCall, tools: dict[str, Tool], *, clears:
 
 def _known(call: ToolCall, tools: dict[str, Tool]) -> Tool:
     if call.name not in tools:
-        raise ToolError(f"There is no tool called {call.name!r}. There are: {', '.join(tools) or 'none'}.")
+        raise ToolError(f"{NO_SUCH_TOOL}{call.name!r}. There are: {', '.join(tools) or 'none'}.")
     return tools[call.name]
 
 

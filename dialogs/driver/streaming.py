@@ -26,7 +26,7 @@ from dialogs.common.broadcast import is_watched, stream_state
 from dialogs.common.text import storable
 from dialogs.common.threads import in_db, persistent
 from dialogs.context.estimate import Sizing
-from dialogs.driver.seam import RepetitionFilter
+from dialogs.driver.repetition import RepetitionFilter
 from dialogs.driver.subscriber import Subscriber, stream_to
 from dialogs.driver.watch import Watch
 from dialogs.models import Generation
@@ -175,7 +175,7 @@ class Call:
     # A client's request: its tools are its own, and somebody who hears it is more likely than somebody who looks on.
     is_clients: bool = False
     # Where the answer goes on with one that was cut.
-    seam: RepetitionFilter | None = None
+    repetitions: RepetitionFilter | None = None
 
 
 Events: TypeAlias = AsyncGenerator[StreamEvent, None]
@@ -194,7 +194,9 @@ async def stream(claim: Claim, call: Call, live: LiveAnswer, subscriber: Subscri
     if begun:
         return await attend(claim, call, live, subscriber, begun)
     async with borrowed(call.settings) as provider:
-        return await attend(claim, call, live, subscriber, stream_to(provider, call.request, subscriber, call.seam))
+        return await attend(
+            claim, call, live, subscriber, stream_to(provider, call.request, subscriber, call.repetitions)
+        )
 
 
 async def attend(claim: Claim, call: Call, live: LiveAnswer, subscriber: Subscriber, events: Events) -> Ending:
@@ -236,7 +238,7 @@ async def watched_ending(watch: Watch, event: StreamEvent) -> Ending | None:
 async def _ending_now(watch: Watch) -> Ending | None:
     if watch.is_far:
         return None
-    if not watch.sizing.is_foretold:
+    if not watch.sizing.has_request_estimate:
         await in_db(watch.prepare)()
     watch.count()
     if watch.over < 0:
@@ -262,7 +264,7 @@ async def size_up(claim: Claim, call: Call, live: LiveAnswer) -> None:
     llm = call.generation.llm
     live.window = call.watch.window if call.watch else llm.context_length if llm else None
     if live.window and await is_watched(claim.dialog_id):
-        live.prompt_tokens = await in_db(lambda: replace(call.sizing).foretold.tokens)()
+        live.prompt_tokens = await in_db(lambda: replace(call.sizing).request_estimate.tokens)()
 
 
 async def end(*tasks: asyncio.Task[Any]) -> None:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from dialogs.driver.seam import RepetitionFilter
+from dialogs.driver.repetition import RepetitionFilter
 from dialogs.models import Generation
 from dialogs.providers.base import (
     ChatRequest,
@@ -71,12 +71,12 @@ END_SECONDS = 5.0
 
 
 async def stream_to(
-    provider: Provider, request: ChatRequest, subscriber: Subscriber, seam: RepetitionFilter | None = None
+    provider: Provider, request: ChatRequest, subscriber: Subscriber, repetitions: RepetitionFilter | None = None
 ) -> AsyncGenerator[StreamEvent, None]:
     """Stream an answer's events, without repetitions where it continues a cut one. The subscriber hears each first."""
     async with aclosing(provider.stream(request)) as events:
         async for event in events:
-            for new in seam.passed(event) if seam else (event,):
+            for new in repetitions.passed(event) if repetitions else (event,):
                 subscriber.hear(new)
                 yield new
 

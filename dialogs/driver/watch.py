@@ -58,14 +58,14 @@ class Watch:
     @property
     def is_far(self) -> bool:
         """Do prompt and answer surely stay below the mark, without a token counted?"""
-        most = self.sizing.foretold.tokens if self.sizing.is_foretold else self.sizing.at_most
+        most = self.sizing.request_estimate.tokens if self.sizing.has_request_estimate else self.sizing.at_most
         spare = SEVERE_SHARE * self.window - self.received_tokens - MOST_TOKENS_A_CHAR * self._chars
         return most is not None and most < spare
 
     def prepare(self) -> None:
         """Estimate the prompt, and have a counter for the answer. For a thread: it may read a vocabulary and the
         database, and ask the server."""
-        _ = self.sizing.foretold
+        _ = self.sizing.request_estimate
 
     def count(self) -> None:
         """Count the text that came since the last count."""
@@ -76,7 +76,7 @@ class Watch:
     @property
     def tokens(self) -> int:
         """Prompt, and the answer so far as it is counted."""
-        return self.sizing.foretold.tokens + self.received_tokens
+        return self.sizing.request_estimate.tokens + self.received_tokens
 
     @property
     def over(self) -> float:
@@ -112,7 +112,7 @@ class Watch:
 
 def _leaves_room(sizing: Sizing, guard: Guard, window: int) -> bool:
     """What was said until then stays too, unless it is long."""
-    tokens = sizing.foretold.tokens
+    tokens = sizing.request_estimate.tokens
     room, said = MOST_KEPT * guard.limit, max(0.0, SEVERE_SHARE * window - tokens)
     said = said if said < MOST_PINNED * guard.limit else 0.0
     return tokens + said <= room or _floor(sizing, guard) + said <= room

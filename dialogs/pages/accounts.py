@@ -38,7 +38,7 @@ HASHING_SECONDS = 50.0
 _hashing = ThreadPoolExecutor(1, "hashing", *((os.nice, (10,)) if sys.platform == "linux" else ()))
 
 
-class Crowded(ValidationError):
+class TooManySignIns(ValidationError):
     """Too many passwords wait to be hashed; forms say so beside the password."""
 
 
@@ -63,7 +63,7 @@ def _in_line(hashed: Callable[[], Hashed]) -> Hashed:
     with suppress(TimeoutError):
         return waiting.result(HASHING_SECONDS)
     if waiting.cancel():
-        raise Crowded(_("Too many people sign in at this moment. Wait a minute, then try again."))
+        raise TooManySignIns(_("Too many people sign in at this moment. Wait a minute, then try again."))
     return waiting.result()
 
 

@@ -72,11 +72,6 @@ def _roles_are_known(messages: Sequence[ChatMessage]) -> str:
     return f"the role {strange!r} is unknown" if strange is not None else ""
 
 
-def _system_comes_first(messages: Sequence[ChatMessage]) -> str:
-    roles = [message.role == "system" for message in messages]
-    return "a system message comes after others" if roles != sorted(roles, reverse=True) else ""
-
-
 def _a_user_begins(messages: Sequence[ChatMessage]) -> str:
     first = next((message.role for message in messages if message.role != "system"), "user")
     return f"the talk begins with the role {first!r}" if first != "user" else ""
@@ -106,7 +101,6 @@ def _somebody_waits_for_an_answer(messages: Sequence[ChatMessage]) -> str:
 
 LAWS = (
     _roles_are_known,
-    _system_comes_first,
     _a_user_begins,
     _calls_and_results_are_paired,
     _somebody_waits_for_an_answer,

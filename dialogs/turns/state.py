@@ -31,9 +31,9 @@ class Policy:
     tool_rounds: int = 25
     # Each prompt allows so many more rounds, because reminders are written with tools.
     rounds_a_prompt: int = 2
-    # So many rounds of calls that cannot be read, one after the other: a model that was shown three times what is wrong
-    # with its JSON does not learn it by the fourth.
-    unreadable_rounds: int = 3
+    # So many rounds of calls that cannot be made, one after the other: a model that was told three times what is wrong
+    # with its JSON, or which tools there are, does not learn it by the fourth.
+    rounds_in_vain: int = 3
     prompts: int = 20
 
 
@@ -108,8 +108,9 @@ class State:
     round_open: bool = False
     waiting_for_person: bool = False
     rounds: int = 0
-    # How many of the newest of these answers, in a row, made only calls whose arguments cannot be read.
-    unreadable: int = 0
+    # How many of the newest of these answers, in a row, made only calls whose arguments cannot be read or whose tool
+    # does not exist.
+    in_vain: int = 0
     prompts: int = 0
     due: Due = Due.NOTHING
     # The agent is to be reminded first: its history is compacted only where the next request would not fit.

@@ -21,7 +21,7 @@ class LlmCalibration(models.Model):
     llm = models.OneToOneField(
         "dialogs.LLM", verbose_name=_("LLM"), on_delete=models.CASCADE, primary_key=True, related_name="calibration"
     )
-    # [[estimated, foretold, reported, of which tools, of which images, how many images]], the newest last, at most 20.
+    # [[estimated, predicted, reported, of which tools, of which images, how many images]], the newest last, at most 20.
     # Older rows end after the third or fourth number.
     samples = models.JSONField(_("samples"), default=list)
     # Who counted the estimates; older rows do not say so, and were counted here.
@@ -51,12 +51,14 @@ class LlmCalibration(models.Model):
 
 
 def _row(one: Sample) -> list[int]:
-    return [one.estimated, one.foretold, one.reported, one.raw.tools, one.raw.images, one.raw.pictures]
+    return [one.estimated, one.predicted, one.reported, one.raw.tools, one.raw.images, one.raw.pictures]
 
 
-def _sample(estimated: int, foretold: int, reported: int, tools: int = 0, images: int = 0, pictures: int = 0) -> Sample:
+def _sample(
+    estimated: int, predicted: int, reported: int, tools: int = 0, images: int = 0, pictures: int = 0
+) -> Sample:
     raw = RawEstimate(text=estimated - tools - images, tools=tools, images=images, pictures=pictures)
-    return Sample(raw=raw, foretold=foretold, reported=reported)
+    return Sample(raw=raw, predicted=predicted, reported=reported)
 
 
 class CountedTexts(models.Manager["CountedText"]):

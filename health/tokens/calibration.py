@@ -55,10 +55,10 @@ class RawEstimate:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sample:
-    """One generation: the raw estimate, what was foretold with what was known then, and what was reported."""
+    """One generation: the raw estimate, what was predicted with what was known then, and what was reported."""
 
     raw: RawEstimate
-    foretold: int
+    predicted: int
     reported: int
 
     @property
@@ -161,25 +161,25 @@ class Calibration:
 
     @property
     def error_percent(self) -> float:
-        """By how much the foretold numbers missed the reported ones, on average: an honest error, not a fit's."""
-        return 100 * fmean(abs(sample.foretold - sample.reported) / sample.reported for sample in self.samples)
+        """By how much the predicted numbers missed the reported ones, on average: an honest error, not a fit's."""
+        return 100 * fmean(abs(sample.predicted - sample.reported) / sample.reported for sample in self.samples)
 
     @property
     def bias_percent(self) -> float:
-        """The same with its sign: below nothing where the foretold numbers were too low."""
-        return 100 * fmean((sample.foretold - sample.reported) / sample.reported for sample in self.samples)
+        """The same with its sign: below nothing where the predicted numbers were too low."""
+        return 100 * fmean((sample.predicted - sample.reported) / sample.reported for sample in self.samples)
 
 
 Calibrating = Calibration | Uncalibrated
 
 
-def learn(calibration: Calibrating, raw: RawEstimate, *, reported: int, foretold: int | None = None) -> Calibrating:
+def learn(calibration: Calibrating, raw: RawEstimate, *, reported: int, predicted: int | None = None) -> Calibrating:
     """What is known after one more generation. A report that cannot be of this estimate teaches nothing."""
     if raw.text <= 0 or not _is_plausible(raw, reported):
         return calibration
     known = calibration.samples if isinstance(calibration, Calibration) else ()
-    told = apply(calibration, raw) if foretold is None else foretold
-    return Calibration(samples=(*known, Sample(raw=raw, foretold=told, reported=reported))[-GENERATIONS:])
+    told = apply(calibration, raw) if predicted is None else predicted
+    return Calibration(samples=(*known, Sample(raw=raw, predicted=told, reported=reported))[-GENERATIONS:])
 
 
 def apply(calibration: Calibrating, raw: RawEstimate) -> int:

@@ -46,7 +46,7 @@ VOLATILE = re.compile(
 )
 
 
-class Known(NamedTuple):
+class KnownPrefix(NamedTuple):
     """The first `length` messages of a request end with a stored message, in each of these dialogs, newest first.
 
     None of them is stored where `length` is 0: then a message, if any, is of the dialog whose history was replaced.
@@ -77,10 +77,10 @@ NOT_SENT = tuple(f"course__head_run__{name}" for name in LARGE if name != "view"
 Places = dict[str, list[Place]]
 
 
-def longest_known(*, owner: User, request: ClientRequest) -> Known:
+def longest_known(*, owner: User, request: ClientRequest) -> KnownPrefix:
     if not may_be_known(request):
         summarised = _summarised(owner, request)
-        return Known(0, _leaf(summarised) if summarised else ())
+        return KnownPrefix(0, _leaf(summarised) if summarised else ())
     for start, end in _spans(len(request.messages)):
         places = _places(owner, request.messages[start:end], request.dialog_id)
         for length in range(end, start, -1):
@@ -90,7 +90,9 @@ def longest_known(*, owner: User, request: ClientRequest) -> Known:
                 if has_answers and (known := _trimmed(owner, request)):
                     return known
                 found = meant if length > MOST_FRAMED else _settled(meant, places, request, length)
-                return Known(length, _messages(found, request)) if found else _begun_alike(places, request, length)
+                return (
+                    KnownPrefix(length, _messages(found, request)) if found else _begun_alike(places, request, length)
+                )
     return _trimmed(owner, request) or _replaced(owner, request)
 
 
@@ -112,32 +114,32 @@ def _spans(length: int) -> Iterator[tuple[int, int]]:
         end = start
 
 
-def _trimmed(owner: User, request: ClientRequest) -> Known | None:
-    """A client that leaves out or shortens what is old, where its instructions are those of the conversation."""
+def _trimmed(owner: User, request: ClientRequest) -> KnownPrefix | None:
+    """A client that leaves out or shortens what is old, where its instructions begin as those of the conversation."""
     found = trimmed(owner.pk, request)
     last = _message(found.message_id) if found else []
-    is_same = bool(last) and is_same_instruction(last[0].dialog.client.instructions, request)
-    return Known(found.length, tuple(last), trimmed=found) if found and is_same else None
+    is_same = bool(last) and _begins_same_instruction(last[0].dialog.client.instructions, request)
+    return KnownPrefix(found.length, tuple(last), trimmed=found) if found and is_same else None
 
 
-def _replaced(owner: User, request: ClientRequest) -> Known:
+def _replaced(owner: User, request: ClientRequest) -> KnownPrefix:
     """A client that compacts its own history sends a summary, and behind it what we had answered lately.
 
     Or nothing but the summary, where it had asked us for it.
     """
     dialogs = Dialog.objects.filter(owner=owner, is_client_driven=True, trashed_at=None, client__model=request.model)
     if request.dialog_id:
-        return Known(0, _leaf(UUID(request.dialog_id)))
+        return KnownPrefix(0, _leaf(UUID(request.dialog_id)))
     if summarised := _summarised(owner, request):
-        return Known(0, _leaf(summarised))
+        return KnownPrefix(0, _leaf(summarised))
     if not any(message.role == Role.ASSISTANT for message in request.messages):
-        return Known(0, ())
+        return KnownPrefix(0, ())
     newest = dialogs.filter(client__chat=request.chat).select_related("client").order_by("-active_at")[:MOST_ALIKE]
-    alike = [one.pk for one in newest if is_same_instruction(one.client.instructions, request)]
+    alike = [one.pk for one in newest if _begins_same_instruction(one.client.instructions, request)]
     answers = _answers_of_ours(alike, request) if alike else {}
     said = {dialog: sum(found.values()) for dialog, found in answers.items()}
     best = max(said, key=lambda dialog: said[dialog], default=None)
-    return Known(0, _leaf(best) if best and said[best] >= LEAST_ANSWERED else ())
+    return KnownPrefix(0, _leaf(best) if best and said[best] >= LEAST_ANSWERED else ())
 
 
 def _summarised(owner: User, request: ClientRequest) -> UUID | None:
@@ -209,6 +211,13 @@ def is_same_instruction(before: str, request: ClientRequest) -> bool:
     return before == request.instructions or VOLATILE.sub("", before) == VOLATILE.sub("", request.instructions)
 
 
+def _begins_same_instruction(before: str, request: ClientRequest) -> bool:
+    """The same instructions, perhaps with a note of the client's own behind them: that messages are gone, or what they
+    said. Their first line tells."""
+    lines = (VOLATILE.sub("", text.split("\n")[0]) for text in (before, request.instructions))
+    return not before or len(set(lines)) == 1
+
+
 def _is_meant(chat: str, request: ClientRequest, length: int) -> bool:
     """Another chat of the same client is another dialog, however alike they begin."""
     if request.dialog_id:
@@ -234,7 +243,7 @@ def _asked(meant: Iterable[Place], branch: Sequence[int], request: ClientRequest
     return [place for place in meant if place.dialog_id in same]
 
 
-def _begun_alike(places: Places, request: ClientRequest, longest: int) -> Known:
+def _begun_alike(places: Places, request: ClientRequest, longest: int) -> KnownPrefix:
     """None of the prefixes holds anything of ours: where the rest of the history does, else nowhere."""
     alike: dict[UUID, tuple[int, Place]] = {}
     for length in range(longest, LEAST_KNOWN - 1, -1):
@@ -248,8 +257,8 @@ def _begun_alike(places: Places, request: ClientRequest, longest: int) -> Known:
         length, place = alike[dialog]
         is_made_anew = _has_more(request, length, answers[dialog]) and _has_moved_on(place)
         frame = _frame(request, min(*answers[dialog], _first_asked(place, request))) if is_made_anew else 0
-        return Known(length, _messages([place], request), frame)
-    return Known(0, (), _frame(request, longest) if _is_frame(request, longest, conversations=len(alike)) else 0)
+        return KnownPrefix(length, _messages([place], request), frame)
+    return KnownPrefix(0, (), _frame(request, longest) if _is_frame(request, longest, conversations=len(alike)) else 0)
 
 
 def _answers_of_ours(dialogs: Sequence[UUID], request: ClientRequest) -> dict[UUID, dict[int, int]]:

@@ -17,7 +17,7 @@ from dialogs.transcript.model_view import marks_of
 from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.search import index_words
 from dialogs.turns.writes.generations import keep_blobs
-from dominds.rows import FEW, add, add_all, add_unless_there, new
+from dominds.rows import FEW, insert, insert_all, insert_or_ignore, new
 
 AT_ONCE = 500
 
@@ -37,11 +37,11 @@ def add_history(
     said = list(zip(rows, messages, strict=True))
     _add_calls(said)
     _close_calls(row, said)
-    add_all(
+    insert_all(
         new(SearchText, message=one, words=index_words(one.content, *(call.arguments for call in message.calls)))
         for one, message in said
     )
-    add_all(new(PrefixNode, owner_id=row.owner_id, sha256=message.prefix, message=one) for one, message in said)
+    insert_all(new(PrefixNode, owner_id=row.owner_id, sha256=message.prefix, message=one) for one, message in said)
     row.current_leaf = rows[-1]
     return rows
 
@@ -77,7 +77,7 @@ def insert_branch(rows: list[Message]) -> None:
     if len(rows) <= FEW:
         for row in rows:
             row.parent = row.parent
-            add(row)
+            insert(row)
         return
     parents = [row.parent for row in rows]
     first = rows[0].parent
@@ -179,4 +179,4 @@ def _said(message: Message) -> tuple[str, str, str]:
 
 def remember(row: Dialog, *, message: Message, prefix: str) -> None:
     """Store the hash of the prefix that ends with this message."""
-    add_unless_there(new(PrefixNode, owner_id=row.owner_id, sha256=prefix, message=message))
+    insert_or_ignore(new(PrefixNode, owner_id=row.owner_id, sha256=prefix, message=message))

@@ -175,7 +175,7 @@ def _message(run: CompactionRun, name: str) -> str:
             "before": _brief(expected["estimated_before"]),
             "after": _brief(expected["estimated_after"]),
         }
-        return " · ".join((said, *_foreseen(expected)))
+        return " · ".join((said, *_expected_effort(expected)))
     return str(shown.message) % {"now": f"{_now(run) or 0:,}", "limit": f"{run.limit_tokens:,}"}
 
 
@@ -184,7 +184,7 @@ def _truncates(run: CompactionRun) -> bool:
     return config_of(run.dialog).recovery_mode is RecoveryMode.TRUNCATE
 
 
-def _foreseen(step: Mapping[str, Any]) -> Iterator[str]:
+def _expected_effort(step: Mapping[str, Any]) -> Iterator[str]:
     """How long a step is likely to take, and what it costs, where that is known."""
     if seconds := step.get("seconds"):
         if seconds < 90:

@@ -24,7 +24,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
-from dialogs.pages.accounts import Crowded, is_guessing, note_failure, user_of_link
+from dialogs.pages.accounts import TooManySignIns, is_guessing, note_failure, user_of_link
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 
@@ -39,7 +39,7 @@ class LoginForm(AuthenticationForm):
             raise ValidationError(_("Too many wrong passwords. Wait five minutes, then try again."))
         try:
             return super().clean()
-        except Crowded:
+        except TooManySignIns:
             raise
         except ValidationError:
             note_failure(username=username, address=address)
@@ -123,7 +123,7 @@ class ChangePassword(PasswordChangeView):
     def form_valid(self, form: PasswordChangeForm) -> HttpResponse:
         try:
             answer = super().form_valid(form)
-        except Crowded as error:
+        except TooManySignIns as error:
             form.add_error(None, error)
             return self.form_invalid(form)
         messages.success(self.request, _("Your password is changed."))

@@ -24,7 +24,7 @@ from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.attachments import hashes_in
 from dialogs.transcript.search import index_words
 from dominds.prepared import prepared
-from dominds.rows import add, change, new
+from dominds.rows import insert, new, update
 from health import rewards
 
 # The columns that change when an answer becomes due.
@@ -79,7 +79,7 @@ def idle(row: Dialog) -> Dialog:
 def save(row: Dialog, *fields: str) -> None:
     """Write these fields, raise the version, and tell the browsers after the commit."""
     row.version += 1
-    change(row, "version", *fields)
+    update(row, "version", *fields)
     changed_on_commit(row.pk)
 
 
@@ -132,8 +132,8 @@ def add_message(
         parts=parts or {},
         cut_short=cut_short,
     )
-    add(message)
-    add(new(SearchText, message=message, words=index_words(content)))
+    insert(message)
+    insert(new(SearchText, message=message, words=index_words(content)))
     row.current_leaf = message
     return message
 

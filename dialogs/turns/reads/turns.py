@@ -12,14 +12,14 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db.models import BigIntegerField, Exists, F, OuterRef, PositiveIntegerField, Q, QuerySet, UUIDField
+from django.db.models import BigIntegerField, Count, Exists, F, OuterRef, PositiveIntegerField, Q, QuerySet, UUIDField
 from django.utils import timezone
 
 from dialogs.common.errors import headline
 from dialogs.models import Dialog, Generation, Message, QueuedMessage, RemediationPrompt, ToolCall
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.reads.autonomous import active_run
-from dialogs.transcript.reads.tool_calls import CLEAR_MIND, calls_of
+from dialogs.transcript.reads.tool_calls import CLEAR_MIND, CallRow, call_rows, calls_of
 from dialogs.turns.reads.remediation import is_reminded_first, may_be_asked
 from dialogs.turns.state import Leaf, State
 from dominds.prepared import Many, prepared
@@ -31,6 +31,8 @@ from health.monitor.remediation import Due
 LARGE = ("view", "removed", "coverage", "losses", "ledger", "steps", "warnings")
 
 Status = Generation.Status
+# How the result of a call begins whose tool does not exist.
+NO_SUCH_TOOL = "There is no tool called "
 
 
 def state_of(dialog: Dialog, *, is_untried: bool = False) -> State:
@@ -141,12 +143,24 @@ def _rounds(dialog: Dialog, leaf: Message, calls: Sequence[ToolCall]) -> dict[st
         calling = calling.filter(course_id=leaf.course_id, turn=leaf.turn)
     else:
         calling = calling.filter(seq__gt=dialog.counted_from)
-    rounds, unreadable = calling.distinct().count(), 0
-    if not any(call.is_readable for call in calls):
-        newest_first = calling.distinct().order_by("-seq").prefetch_related("calls")
-        wrong = takewhile(lambda one: not any(call.is_readable for call in one.calls.all()), newest_first[:rounds])
-        unreadable = sum(1 for _ in wrong)
-    return {"rounds": rounds, "unreadable": unreadable}
+    failed = Count("calls", filter=Q(calls__status=ToolCall.Status.FAILED))
+    rounds = dict(calling.order_by("-seq").values_list("pk").annotate(failed=failed))
+    if any([*rounds.values()][1:2]) or not any(call.is_readable for call in calls):
+        return {"rounds": len(rounds), "in_vain": _in_vain(list(rounds))}
+    return {"rounds": len(rounds)}
+
+
+def _in_vain(answers: Sequence[int]) -> int:
+    """How many of these answers, newest first and in a row, made only calls that cannot be made. Of an open call its
+    name tells: a tool that did not exist a moment ago is not there now."""
+    found = call_rows(answers)
+    missing = {row.call.name for rows in found.values() for row in rows if row.result.startswith(NO_SUCH_TOOL)}
+
+    def may_be_made(row: CallRow) -> bool:
+        is_missing = row.call.name in missing if row.call.is_open else row.result.startswith(NO_SUCH_TOOL)
+        return row.call.is_readable and not is_missing
+
+    return sum(1 for _ in takewhile(lambda answer: not any(map(may_be_made, found[answer])), answers))
 
 
 DRIVEN = (

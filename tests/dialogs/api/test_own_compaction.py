@@ -52,15 +52,21 @@ async def test_a_summary_with_nothing_of_ours_begins_a_dialog(client_of_alice: C
     assert await Dialog.objects.acount() == 2
 
 
+SYSTEM = {"role": "system", "content": "You help with the boiler."}
+
+
+@pytest.mark.parametrize("system", [[], [SYSTEM]], ids=["none", "its own"])
+@pytest.mark.parametrize("role", ["user", "system"])
 async def test_what_was_laid_down_and_pinned_is_kept_beside_a_clients_summary(
-    guarded_client: Client, play: Play
+    guarded_client: Client, play: Play, role: str, system: list[dict[str, Any]]
 ) -> None:
+    summary = {**SUMMARY, "role": role}
     read = await sync_to_async(play)(said(900, ANSWER), said(900, "Well."), said(900, "Good."))
-    history = await asked(guarded_client, *long_history(30), user("And now?"))
+    history = await asked(guarded_client, *system, *long_history(30), user("And now?"))
     pinned = await Message.objects.aget(content__startswith="Question 3.")
     await MessageMark.objects.acreate(message=pinned, pinned=True)
 
-    shorter = await asked(guarded_client, SUMMARY, *history[-2:], user("Go on."))
+    shorter = await asked(guarded_client, *system, summary, *history[-2:], user("Go on."))
     await asked(guarded_client, *shorter, user("And then?"))
 
     assert await Dialog.objects.acount() == 1

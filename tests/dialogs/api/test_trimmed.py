@@ -33,6 +33,9 @@ HEADS: dict[str, Head] = {
     "the first exchange, and a count": lambda history: [*history[:2], user(f"Skipped {len(history) - 11} messages.")],
     "the first message with a note": lambda history: [user(f"{history[0]['content']}\n\n{NOTE}")],
     "a note": lambda _history: [user(NOTE)],
+    "a note as a system message": lambda _history: [{"role": "system", "content": NOTE}],
+    "the first message, and a system message": lambda history: [history[0], {"role": "system", "content": NOTE}],
+    "a developer message and the first": lambda history: [{"role": "developer", "content": NOTE}, history[0]],
 }
 
 
@@ -238,7 +241,7 @@ async def test_forty_turns_of_a_client_that_keeps_a_head_are_one_dialog_and_sent
 
     assert await Dialog.objects.acount() == 1
     assert [one.content async for one in Message.objects.order_by("seq")] == [one["content"] for one in client.history]
-    assert [texts(request) for request in read()] == sent
+    assert ["\n\n".join(texts(request)) for request in read()] == list(map("\n\n".join, sent))
 
 
 async def test_what_a_head_leaves_out_is_on_the_page_of_what_the_model_no_longer_sees(

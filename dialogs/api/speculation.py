@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from dialogs.api.reads.clients import Known
+from dialogs.api.reads.clients import KnownPrefix
 from dialogs.api.requests import ClientMessage, ClientRequest
 from dialogs.api.writes.client_messages import calls_of, row_of
 from dialogs.api.writes.client_turns import Target, beside_messages
@@ -32,7 +32,7 @@ from dialogs.models.message import MessageOrigin, Role
 from dialogs.providers.base import ChatRequest, ProviderSettings
 from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.reads.tool_calls import calls_by_message
-from dominds.rows import new, same_again
+from dominds.rows import copied, new
 from health.loops import EVERY_CALLS
 
 
@@ -43,7 +43,7 @@ class SpeculativeRequest:
     request: ChatRequest
     settings: ProviderSettings
     branch: tuple[Message, ...]
-    ahead: PreparedRequest
+    prepared: PreparedRequest
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class AppendPoint:
         return None if self.branch else 1
 
 
-def speculate(*, key: ApiKey, target: Target, request: ClientRequest, known: Known) -> SpeculativeRequest | None:
+def speculate(*, key: ApiKey, target: Target, request: ClientRequest, known: KnownPrefix) -> SpeculativeRequest | None:
     """Reads the database; `known` is the stored prefix. None where the driver may have to act first."""
     if _is_looked_at_first(target, request):
         return None
@@ -96,7 +96,7 @@ def _new_place() -> AppendPoint:
     return AppendPoint(dialog, new(Course, dialog=dialog, number=1))
 
 
-def _place_of(known: Known, request: ClientRequest) -> AppendPoint | None:
+def _place_of(known: KnownPrefix, request: ClientRequest) -> AppendPoint | None:
     last = known.messages[0]
     is_same_again, is_replaced = known.length == len(request.messages), not known.length
     if is_same_again or is_replaced or known.trimmed or last.dialog.is_busy:
@@ -105,7 +105,7 @@ def _place_of(known: Known, request: ClientRequest) -> AppendPoint | None:
         return None
     # The dialog that is known is taken up later, as it was read.
     before = RECENT.below(last)
-    return AppendPoint(same_again(last.dialog), last.course, before.branch if before else course_branch(last), before)
+    return AppendPoint(copied(last.dialog), last.course, before.branch if before else course_branch(last), before)
 
 
 def _context(place: AppendPoint, new: Sequence[ClientMessage]) -> Context:
