@@ -79,7 +79,7 @@ const sentEdits = new WeakSet();
 document.addEventListener("htmx:beforeRequest", ({ target }) => { if (target.matches(".edit form")) sentEdits.add(target); });
 document.addEventListener("htmx:afterRequest", ({ target, detail }) => { if (!detail.successful) sentEdits.delete(target); });
 document.addEventListener("htmx:oobBeforeSwap", ({ detail: { target } }) => {
-  for (const field of target.querySelectorAll(".edit[open] [id^=edit-text-]")) setTimeout(keepTyped, 0, field);
+  for (const field of target.querySelectorAll(".edit[open] textarea")) setTimeout(keepTyped, 0, field);
 });
 
 function keepTyped(field) {
