@@ -1,7 +1,7 @@
-"""The first page: a person's dialogs at a glance, those that need somebody first.
+"""The first page: a person's dialogs, those that need a person first.
 
-Three queries, however many dialogs there are: one row of all of them, which is sorted, counted and filtered here, then
-what is shown of the ones on the page, with their readings.
+Three queries, however many dialogs there are: a few columns of all of them, which are sorted, counted and filtered
+here; then the dialogs on the page, and their readings.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from health.selectors import Meter
 # What is going on in a dialog; the strip counts them, and the list may be cut to one.
 RUNNING, WAITING, PAUSED, FAILED = "running", "waiting", "paused", "failed"
 DOING = (WAITING, FAILED, PAUSED, RUNNING)
-# Who is in need of a person comes first; within one rank whoever was active last.
+# The order: those that need a person first; within one rank the last active first.
 RANKS = {WAITING: 0, FAILED: 1, PAUSED: 1, "critical": 2, RUNNING: 3, "caution": 4}
 LEVELS = ("critical", "caution", "healthy", "unknown")
 WORDS_SHOWN = 240
@@ -39,7 +39,7 @@ LARGE = ("taskdoc", "standing_rules", "task_snapshot")
 
 @dataclass(frozen=True, kw_only=True)
 class DialogOverview:
-    """One dialog among all: what it is sorted, counted and filtered by. `level` is "" before its first reading."""
+    """By which a dialog is sorted, counted and filtered. `level` is "" before its first reading."""
 
     pk: UUID
     active_at: datetime
@@ -56,7 +56,7 @@ class DialogOverview:
 
 @dataclass(frozen=True, kw_only=True)
 class CompactionSaving:
-    """The newest compaction that holds. Estimates, both."""
+    """Of the newest compaction in force; both numbers are estimates."""
 
     before: int
     after: int
@@ -68,7 +68,7 @@ class CompactionSaving:
 
 @dataclass(frozen=True, kw_only=True)
 class DashboardRow:
-    """One dialog as a row. `key` changes whenever the row would read otherwise, but for how long ago something was."""
+    """One dialog as a row. `key` changes whenever the row's HTML would, except for relative times."""
 
     dialog: Dialog
     glance: DialogOverview
@@ -84,14 +84,14 @@ class DashboardRow:
 
 @dataclass(frozen=True, kw_only=True)
 class StateCounts:
-    """How many dialogs there are of each level, and how many of each kind of doing."""
+    """How many dialogs have each level, and how many each state (`doing`)."""
 
     levels: tuple[tuple[str, int], ...]
     doing: tuple[tuple[str, int], ...]
 
 
 class OverviewColumns(NamedTuple):
-    """The columns of a dialog that a glance is made of."""
+    """The columns of a dialog for its DialogOverview."""
 
     pk: UUID
     active_at: datetime
@@ -160,7 +160,7 @@ def _overview(row: OverviewColumns) -> DialogOverview:
 
 
 def _level(row: OverviewColumns, llm: str) -> str:
-    """Measured of the context and the window that the next request has; else nobody knows."""
+    """The level of the newest reading; unknown if context or window have changed since."""
     newest, window = row.newest, row.llm__context_length or row.llm__input_length
     if not newest:
         return ""
@@ -197,7 +197,7 @@ def strip(all_of_them: Sequence[DialogOverview]) -> StateCounts:
 
 
 def choices(all_of_them: Iterable[DialogOverview]) -> dict[str, list[tuple[int, str]]]:
-    """What there is to filter by, in alphabetical order: agents, LLMs, clients."""
+    """The agents, LLMs and clients to filter by, in alphabetical order."""
     found = {
         "agent": {one.agent for one in all_of_them},
         "llm": {one.llm for one in all_of_them},
@@ -288,7 +288,7 @@ def _on_its_own(row: Any) -> str:
 
 
 def _last_words(row: Any) -> str:
-    """What a person or the agent said last; results of tools and notes of ours are nobody's words."""
+    """The last message of a person or the agent; not tool results or messages of Dominds."""
     if row.leaf_role not in (Role.USER, Role.ASSISTANT):
         return ""
     words = " ".join((row.leaf_text or "").split())

@@ -51,7 +51,7 @@ TABS: dict[Shelf, Promise] = {
     "archived": gettext_lazy("Archived"),
     "trash": gettext_lazy("Trash"),
 }
-# What is put away needs nobody: the newest stands first there.
+# On the other shelves dialogs are ordered by time alone, the newest first.
 LIVELY: tuple[Shelf, ...] = ("active", "clients")
 FILTERS = ("level", "doing", "agent", "llm", "client")
 
@@ -89,7 +89,7 @@ class SidebarItem:
 
 @dataclass(frozen=True)
 class StateCount:
-    """How many dialogs there are of a level, or of what is going on."""
+    """One count above the list: how many dialogs have a level or state."""
 
     kind: str
     name: str
@@ -109,7 +109,7 @@ class SelectFilter:
 
 @dataclass(frozen=True, kw_only=True)
 class ListQuery:
-    """Which part of the list the address asks for. Nonsense is read as the default, never an error."""
+    """The filters in the list's address. An invalid value is read as the default."""
 
     shelf: Shelf
     search: str
@@ -146,7 +146,7 @@ class ListQuery:
         return all(found[name] == asked for name in FILTERS if (asked := getattr(self, name)))
 
     def url(self, **changes: Any) -> str:
-        """This list's address, with some of it changed; what is the default is left out."""
+        """This list's address with some values changed, without defaults."""
         values = {"shelf": self.shelf, "q": self.search, "shown": self.shown}
         values |= {name: getattr(self, name) for name in FILTERS}
         defaults = {"shelf": "active", "q": "", "shown": STEP}
@@ -163,7 +163,7 @@ def dialog_list(request: HttpRequest) -> HttpResponse:
     template = "dialogs/_list.html" if is_fragment else "dialogs/list.html"
     context = list_context(request.user, asked) | {"swap_messages": is_fragment}
     response = render(request, template, context)
-    # Both answers share one address: a cache must not mix them up.
+    # Page and fragment have one address: a cache must not mix them up.
     patch_vary_headers(response, ["HX-Request"])
     if is_fragment:
         # Reloading shows the same list again, whichever action led to it.
@@ -172,7 +172,7 @@ def dialog_list(request: HttpRequest) -> HttpResponse:
 
 
 def list_context(user: User | AnonymousUser, asked: ListQuery) -> dict[str, Any]:
-    """What the list shows. `state` changes whenever it would show something else."""
+    """The list's template context. `state` changes whenever the list would."""
     person, newest_first = cast("User", user), asked.shelf not in LIVELY
     if asked.search:
         found = list_dialogs(user=person, state=asked.shelf, search=asked.search)
@@ -208,7 +208,7 @@ def state_of(items: list[DialogItem], counted: list[StateCount]) -> str:
 
 
 def _socket_url(asked: ListQuery, items: list[DialogItem], counted: list[StateCount]) -> str:
-    """Where the list is watched: as it was asked for, in which language, and what the page shows already."""
+    """The socket's address, with the filters, the language, and the state that the page shows."""
     query = asked.url().partition("?")[2]
     more = {"lang": get_language() or "", "state": state_of(items, counted)}
     if asked.renaming:
@@ -217,7 +217,7 @@ def _socket_url(asked: ListQuery, items: list[DialogItem], counted: list[StateCo
 
 
 def _strip(every: list[DialogOverview], asked: ListQuery) -> list[StateCount]:
-    """The counts over the list, each a link that cuts the list to it, or back."""
+    """The counts above the list, each a link that sets or clears its filter."""
     counts = strip(every)
     of_kinds = (("doing", counts.doing), ("level", counts.levels))
     return [
@@ -231,7 +231,7 @@ def _strip(every: list[DialogOverview], asked: ListQuery) -> list[StateCount]:
 
 
 def _choices(every: list[DialogOverview], asked: ListQuery) -> list[SelectFilter]:
-    """Selects, each only where there is something to choose between."""
+    """The select filters; those with nothing to choose between are left out."""
     labels = {"agent": _("Agent"), "llm": _("LLM"), "client": _("Client")}
     every_of = {"agent": _("All agents"), "llm": _("All LLMs"), "client": _("All clients and your own")}
     return [
