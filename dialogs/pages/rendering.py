@@ -198,8 +198,8 @@ def _is_short(source: str) -> bool:
 
 
 def _lexer(name: str) -> Lexer | None:
-    """None for unknown languages, and for lexers that read all of the code before their first token: no time limit could
-    stop those."""
+    """None for unknown languages, and for lexers that read all of the code before their first token: no time limit
+    could stop those."""
     try:
         lexer = get_lexer_by_name(name, stripnl=False)
     except ClassNotFound:

@@ -172,7 +172,8 @@ class MessageRow:
 
     @property
     def is_marked(self) -> bool:
-        """Does the row name its speaker? For system and tool messages, and for a client's answers and named messages."""
+        """Does the row name its speaker? For system and tool messages, and for a client's answers and named
+        messages."""
         return self.message.role in (Role.SYSTEM, Role.TOOL) or (
             self.message.origin == MessageOrigin.CLIENT
             and (self.message.role == Role.ASSISTANT or "name" in self.message.parts.get("wire", {}))
