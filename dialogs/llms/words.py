@@ -67,7 +67,7 @@ def who_switched_off(dialog: Dialog) -> str:
 
 
 @dataclass(frozen=True)
-class Switch:
+class CompactionSwitch:
     """Whether a dialog is compacted by itself, who says no, and what off means with its LLM."""
 
     is_off: bool
@@ -75,7 +75,7 @@ class Switch:
     words: str
 
 
-def switched_off(dialog: Dialog) -> Switch:
+def switched_off(dialog: Dialog) -> CompactionSwitch:
     elsewhere = Compaction.OFF in (dialog.llm.compaction, dialog.agent.compaction)
     is_here = dialog.compaction == Compaction.OFF
     if elsewhere:
@@ -90,7 +90,7 @@ def switched_off(dialog: Dialog) -> Switch:
             "Off: nothing is compacted by itself. What does not fit is refused by the server, and you can compact and "
             "ask again."
         )
-    return Switch(elsewhere or is_here, is_here, said)
+    return CompactionSwitch(elsewhere or is_here, is_here, said)
 
 
 def better_as_ollama() -> str:

@@ -48,7 +48,7 @@ from dialogs.transcript.reads.archived_messages import archived_ids
 from dialogs.transcript.reads.dialogs import Shelf, owned_dialog
 from dialogs.transcript.reads.dialogs import list_dialogs as shelf_of
 from dialogs.transcript.reads.path import read_tree
-from dialogs.transcript.search import Hit, Passage, recalled, search
+from dialogs.transcript.search import ArchivePassage, Hit, recalled, search
 from health.models import CompactionRun
 from health.selectors import Point, history_before, latest_levels
 
@@ -257,7 +257,7 @@ def _named(user: User, args: arguments.Recall) -> Dialog:
     raise NotFound(f"There is no conversation that a client calls {args.chat}.")
 
 
-def _recalled_passage(passage: Passage) -> RecalledPassage:
+def _recalled_passage(passage: ArchivePassage) -> RecalledPassage:
     said = passage.message
     return RecalledPassage(
         message=said.pk, course=said.course.number, role=said.role, said_at=said.created_at, text=passage.text

@@ -30,7 +30,7 @@ from dialogs.common.threads import on_lent_thread as in_db
 from dialogs.models import Dialog
 from dialogs.pages.live_view import BatchedReads, ListDiff, PageDiff, Rendering, card_of, render_dialog, visible_version
 from dialogs.pages.reads.transcript import SHOWN_ROWS
-from dialogs.pages.views.lists import Asked, list_context
+from dialogs.pages.views.lists import ListQuery, list_context
 from dialogs.transcript.reads.dialogs import owned_dialog
 
 logger = logging.getLogger(__name__)
@@ -218,7 +218,7 @@ class DialogConsumer(Watcher):
 class ListConsumer(Watcher):
     """The first page: a person's list as its address asks for it."""
 
-    asked: Asked
+    asked: ListQuery
     screen: ListDiff
     group = LISTS
     # The versions of all the person's dialogs, as they were last looked at.
@@ -227,7 +227,7 @@ class ListConsumer(Watcher):
 
     async def connect(self) -> None:
         query = _asked_in(self.scope)
-        self.language, self.asked, self.screen = _language(query.get("lang", "")), Asked.of(query), ListDiff()
+        self.language, self.asked, self.screen = _language(query.get("lang", "")), ListQuery.of(query), ListDiff()
         if not self.scope["user"].is_authenticated:
             await self._turn_away(NOT_SIGNED_IN)
             return
@@ -283,7 +283,7 @@ class ListConsumer(Watcher):
         await super()._leave()
 
 
-def _listed(user: User, asked: Asked, language: str) -> dict[str, Any]:
+def _listed(user: User, asked: ListQuery, language: str) -> dict[str, Any]:
     with translation.override(language):
         return list_context(user, asked)
 

@@ -147,33 +147,33 @@ NOTHING = "Nothing in the archive has these words. Try others, or fewer."
 
 
 @dataclass(frozen=True)
-class Passage:
+class ArchivePassage:
     message: Message
     text: str
 
 
-def recalled(dialog: Dialog, query: str, *, limit: int = QUOTED) -> list[Passage]:
+def recalled(dialog: Dialog, query: str, *, limit: int = QUOTED) -> list[ArchivePassage]:
     """Passages of the archive, best first; none where no word of the query occurs there."""
     hits = search(dialog.pk, query, limit=MESSAGES, removed_only=True, any_word=True)
     found = list(islice((passage for hit in hits for passage in _passages(hit.message)), WEIGHED))
     return _best(found, query)[:limit] if found else []
 
 
-def _passages(message: Message) -> Iterator[Passage]:
+def _passages(message: Message) -> Iterator[ArchivePassage]:
     """Sentences together, as far as they are short: one alone says little. Long ones in parts."""
     held = ""
     for piece in passages(message.content[:QUOTED_FROM_CHARS]):
         for start in range(0, len(piece.text), PASSAGE_CHARS):
             part = piece.text[start : start + PASSAGE_CHARS]
             if held and len(held) + len(part) >= PASSAGE_CHARS:
-                yield Passage(message, held)
+                yield ArchivePassage(message, held)
                 held = ""
             held = f"{held}\n{part}" if held else part
     if held:
-        yield Passage(message, held)
+        yield ArchivePassage(message, held)
 
 
-def _best(found: list[Passage], query: str) -> list[Passage]:
+def _best(found: list[ArchivePassage], query: str) -> list[ArchivePassage]:
     """The passages that are like the query, the most like first; all of them, as they were found, where none is."""
     rows = lexical.vectors([query, *(passage.text for passage in found)]).vectors
     likeness = rows[1:] @ rows[0]

@@ -30,7 +30,7 @@ ORDER = {"binding": 0, "number": 2}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Item:
+class ArchiveItem:
     """`coverage` is how much of it was read by what replaced it: {"extent", "read", "total"}, or nothing."""
 
     message: Message
@@ -47,13 +47,13 @@ class Item:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class ArchiveGroup:
     """The messages on this page that one run removed. `run` None: they left when their course was closed."""
 
     course: Course
     run: CompactionRun | None
     count: int
-    items: tuple[Item, ...]
+    items: tuple[ArchiveItem, ...]
     lost: tuple[Mapping[str, Any], ...] = ()
     kept: int = 0
 
@@ -67,8 +67,8 @@ class Archive:
     """`found` are the items that a search found, the best first; None: nothing was searched for."""
 
     count: int
-    groups: tuple[Group, ...] = ()
-    found: tuple[Item, ...] | None = None
+    groups: tuple[ArchiveGroup, ...] = ()
+    found: tuple[ArchiveItem, ...] | None = None
     has_more: bool = False
 
 
@@ -99,11 +99,11 @@ def _searched(dialog: Dialog, query: str, left: tuple[Removal, ...], count: int,
 
 
 def _group(
-    removal: Removal, course: Course, run: CompactionRun | None, items: Mapping[int, Item], standing: str
-) -> Group:
+    removal: Removal, course: Course, run: CompactionRun | None, items: Mapping[int, ArchiveItem], standing: str
+) -> ArchiveGroup:
     losses = run.losses if run else []
     lost = tuple(loss for loss in losses if not loss["kept"] and loss["text"] not in standing)
-    return Group(
+    return ArchiveGroup(
         course=course,
         run=run,
         count=len(removal.ids),
@@ -118,7 +118,7 @@ def _standing(dialog: Dialog) -> str:
     return "\n".join(piece.content for piece in next_context(dialog).pieces)
 
 
-def _items(dialog: Dialog, shown: Iterable[tuple[Removal, int]]) -> dict[int, Item]:
+def _items(dialog: Dialog, shown: Iterable[tuple[Removal, int]]) -> dict[int, ArchiveItem]:
     run_of = {pk: removal.run_id for removal, pk in shown}
     messages: QuerySet[Any] = Message.objects.select_related("course").filter(pk__in=run_of)
     found = list(messages.annotate(head=Left("content", COUNTED_CHARS), chars=Length("content")).defer("content"))
@@ -128,7 +128,7 @@ def _items(dialog: Dialog, shown: Iterable[tuple[Removal, int]]) -> dict[int, It
     for call in ToolCall.objects.filter(message_id__in=run_of).defer("result"):
         calls[call.message_id] = (*calls.get(call.message_id, ()), call)
     return {
-        message.pk: Item(
+        message.pk: ArchiveItem(
             message=message,
             course=message.course,
             calls=calls.get(message.pk, ()),

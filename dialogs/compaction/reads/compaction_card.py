@@ -57,7 +57,7 @@ class Card:
     spins: bool
     pulses: bool
     may_undo: bool
-    details: Details
+    details: CardDetails
     # Why nothing was done, below the message; empty where the message says it.
     reason: str
 
@@ -144,7 +144,7 @@ def end_of(run: CompactionRun) -> str:
     return "handover" if run.recovered or run.trigger == CompactionRun.Trigger.RESET else "success"
 
 
-def _phase(run: CompactionRun, details: Details) -> str:
+def _phase(run: CompactionRun, details: CardDetails) -> str:
     if run.is_open:
         return "cancelling" if run.cancel_requested else run.phase or "detection"
     end = end_of(run)
@@ -260,7 +260,7 @@ class StepLine:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Details:
+class CardDetails:
     """`losses` are the facts that only the archive still has, the first of `lost`; `preview` is empty without one. Of a
     run that was undone nothing `holds`: what it left out is seen again.
 
@@ -292,11 +292,11 @@ class Details:
         return self.kept + self.lost
 
 
-def details_of(run: CompactionRun) -> Details:
+def details_of(run: CompactionRun) -> CardDetails:
     written = _written(run)
     read = Counter(row["extent"] for row in run.coverage)
     lost = [loss["text"] for loss in run.losses if not loss["kept"]]
-    return Details(
+    return CardDetails(
         holds=run.status != Status.UNDONE,
         steps=tuple(_steps(run)),
         freed=_freed(run),

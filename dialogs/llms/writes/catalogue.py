@@ -48,10 +48,10 @@ def ignored_values() -> list[CatalogueError]:
     return ignored
 
 
-def _catalogue() -> dict[str, Sourced]:
+def _catalogue() -> dict[str, SourcedProvider]:
     """Whole providers of the override file take the place of built-in ones with the same name."""
-    built_in = {name: Sourced(entry=entry, origin=Origin.CATALOGUE) for name, entry in _read(BUILT_IN).items()}
-    override = {name: Sourced(entry=entry, origin=Origin.FILE) for name, entry in _override().items()}
+    built_in = {name: SourcedProvider(entry=entry, origin=Origin.CATALOGUE) for name, entry in _read(BUILT_IN).items()}
+    override = {name: SourcedProvider(entry=entry, origin=Origin.FILE) for name, entry in _override().items()}
     return built_in | override
 
 
@@ -77,7 +77,7 @@ def _read(path: Path, ignored: list[CatalogueError] | None = None) -> dict[str, 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sourced:
+class SourcedProvider:
     """A provider of the catalogue, and whether the override file brought it."""
 
     entry: ProviderEntry
@@ -100,7 +100,7 @@ class CatalogueReport:
 
 
 @transaction.atomic
-def write_catalogue(catalogue: Mapping[str, Sourced]) -> CatalogueReport:
+def write_catalogue(catalogue: Mapping[str, SourcedProvider]) -> CatalogueReport:
     """Make the rows follow the catalogue. Two reads and no write when nothing has changed."""
     report = CatalogueReport()
     providers = {row.name: row for row in Provider.objects.all()}
@@ -170,7 +170,7 @@ def _set(row: Provider | LLM, name: str, value: Any) -> None:
 
 
 def _switch_off(
-    catalogue: Mapping[str, Sourced], *, providers: list[Provider], llms: list[LLM], report: CatalogueReport
+    catalogue: Mapping[str, SourcedProvider], *, providers: list[Provider], llms: list[LLM], report: CatalogueReport
 ) -> None:
     """Rows that came from a catalogue which no longer names them. An admin who switched one on again keeps it."""
     gone: list[Provider | LLM] = [row for row in providers if row.name not in catalogue]

@@ -38,7 +38,7 @@ LARGE = ("taskdoc", "standing_rules", "task_snapshot")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Glance:
+class DialogOverview:
     """One dialog among all: what it is sorted, counted and filtered by. `level` is "" before its first reading."""
 
     pk: UUID
@@ -55,7 +55,7 @@ class Glance:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Freed:
+class CompactionSaving:
     """The newest compaction that holds. Estimates, both."""
 
     before: int
@@ -71,11 +71,11 @@ class DashboardRow:
     """One dialog as a row. `key` changes whenever the row would read otherwise, but for how long ago something was."""
 
     dialog: Dialog
-    glance: Glance
+    glance: DialogOverview
     meter: Meter
     doing: str
     last_words: str
-    freed: Freed | None
+    freed: CompactionSaving | None
 
     @property
     def key(self) -> str:
@@ -83,14 +83,14 @@ class DashboardRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Strip:
+class StateCounts:
     """How many dialogs there are of each level, and how many of each kind of doing."""
 
     levels: tuple[tuple[str, int], ...]
     doing: tuple[tuple[str, int], ...]
 
 
-class GlanceColumns(NamedTuple):
+class OverviewColumns(NamedTuple):
     """The columns of a dialog that a glance is made of."""
 
     pk: UUID
@@ -114,41 +114,41 @@ class GlanceColumns(NamedTuple):
     client__api_key__name: str
 
 
-def glances(found: QuerySet[Dialog], *, newest_first: bool = False) -> list[Glance]:
+def overviews(found: QuerySet[Dialog], *, newest_first: bool = False) -> list[DialogOverview]:
     """All of these dialogs, those that need a person first."""
-    return _in_order(_glanced(found), newest_first=newest_first)
+    return _in_order(_overview_of(found), newest_first=newest_first)
 
 
-def glances_on(shelf: Shelf, owner_id: int, *, newest_first: bool) -> list[Glance]:
+def overviews_on(shelf: Shelf, owner_id: int, *, newest_first: bool) -> list[DialogOverview]:
     """All of a person's dialogs on a shelf."""
     return _in_order(_on_shelves[shelf](owner_id), newest_first=newest_first)
 
 
-def _in_order(rows: Iterable[tuple[Any, ...]], *, newest_first: bool) -> list[Glance]:
-    told = [_glance(GlanceColumns._make(row)) for row in rows]
+def _in_order(rows: Iterable[tuple[Any, ...]], *, newest_first: bool) -> list[DialogOverview]:
+    told = [_overview(OverviewColumns._make(row)) for row in rows]
     return told if newest_first else sorted(told, key=lambda glance: glance.rank)
 
 
-def _glanced(found: QuerySet[Dialog]) -> QuerySet[Dialog, tuple[Any, ...]]:
+def _overview_of(found: QuerySet[Dialog]) -> QuerySet[Dialog, tuple[Any, ...]]:
     rows = with_newest(found).annotate(
         asks=Exists(_pending()),
         has_run=Exists(AutonomousRun.objects.filter(dialog=OuterRef("pk"), ended_at=None)),
         last=_newest_generation(status="status"),
     )
-    return rows.order_by("-active_at").values_list(*GlanceColumns._fields)
+    return rows.order_by("-active_at").values_list(*OverviewColumns._fields)
 
 
 def _prepared_on(shelf: Shelf) -> Prepared[tuple[Any, ...]]:
-    return prepared(BigIntegerField())(lambda owner_id: _glanced(on_shelf(owner_id, shelf)))
+    return prepared(BigIntegerField())(lambda owner_id: _overview_of(on_shelf(owner_id, shelf)))
 
 
 _on_shelves = {shelf: _prepared_on(shelf) for shelf in SHELVES}
 
 
-def _glance(row: GlanceColumns) -> Glance:
+def _overview(row: OverviewColumns) -> DialogOverview:
     llm = f"{row.llm__provider__name}/{row.llm__model_id}"
     key = row.client__api_key_id
-    return Glance(
+    return DialogOverview(
         pk=row.pk,
         active_at=row.active_at,
         level=_level(row, llm),
@@ -159,7 +159,7 @@ def _glance(row: GlanceColumns) -> Glance:
     )
 
 
-def _level(row: GlanceColumns, llm: str) -> str:
+def _level(row: OverviewColumns, llm: str) -> str:
     """Measured of the context and the window that the next request has; else nobody knows."""
     newest, window = row.newest, row.llm__context_length or row.llm__input_length
     if not newest:
@@ -168,7 +168,7 @@ def _level(row: GlanceColumns, llm: str) -> str:
     return "unknown" if is_other else str(newest["level"])
 
 
-def _kind(row: GlanceColumns) -> str:
+def _kind(row: OverviewColumns) -> str:
     if row.wake_seq > row.handled_seq:
         return RUNNING
     if row.asks:
@@ -187,16 +187,16 @@ def _newest_generation(**columns: str) -> Subquery:
     return Subquery(made.values(told=JSONObject(**columns))[:1])
 
 
-def strip(all_of_them: Sequence[Glance]) -> Strip:
+def strip(all_of_them: Sequence[DialogOverview]) -> StateCounts:
     """The counts for the strip, without zeros."""
     levels, doing = Counter(one.level for one in all_of_them), Counter(one.doing for one in all_of_them)
-    return Strip(
+    return StateCounts(
         levels=tuple((level, levels[level]) for level in LEVELS if levels[level]),
         doing=tuple((kind, doing[kind]) for kind in DOING if doing[kind]),
     )
 
 
-def choices(all_of_them: Iterable[Glance]) -> dict[str, list[tuple[int, str]]]:
+def choices(all_of_them: Iterable[DialogOverview]) -> dict[str, list[tuple[int, str]]]:
     """What there is to filter by, in alphabetical order: agents, LLMs, clients."""
     found = {
         "agent": {one.agent for one in all_of_them},
@@ -206,7 +206,7 @@ def choices(all_of_them: Iterable[Glance]) -> dict[str, list[tuple[int, str]]]:
     return {name: sorted(values, key=lambda value: value[1].lower()) for name, values in found.items()}
 
 
-def shown(some: Sequence[Glance]) -> list[DashboardRow]:
+def shown(some: Sequence[DialogOverview]) -> list[DashboardRow]:
     """The rows for these dialogs, in their order."""
     found = {row.pk: row for row in _as_rows([one.pk for one in some])}
     meters = meters_of(list(found.values()))
@@ -239,8 +239,8 @@ def _runs(which: Q, **columns: str) -> Subquery:
     return Subquery(runs.values(told=JSONObject(**columns))[:1])
 
 
-def _shown(row: Any, glance: Glance, meter: Meter) -> DashboardRow:
-    freed = row.freed and row.freed["before"] and Freed(**row.freed)
+def _shown(row: Any, glance: DialogOverview, meter: Meter) -> DashboardRow:
+    freed = row.freed and row.freed["before"] and CompactionSaving(**row.freed)
     return DashboardRow(
         dialog=row,
         glance=glance,
@@ -251,13 +251,13 @@ def _shown(row: Any, glance: Glance, meter: Meter) -> DashboardRow:
     )
 
 
-def _doing(row: Any, glance: Glance) -> str:
+def _doing(row: Any, glance: DialogOverview) -> str:
     """What the dialog does now, in words; empty where it rests."""
     on_its_own = _on_its_own(row) if row.run else ""
     return " · ".join(part for part in (_now(row, glance), on_its_own) if part)
 
 
-def _now(row: Any, glance: Glance) -> str:
+def _now(row: Any, glance: DialogOverview) -> str:
     if row.compacting:
         return _compacting(row.compacting)
     if glance.doing == WAITING:

@@ -93,7 +93,7 @@ def _removed(dialog_id: Any) -> QuerySet[Reminder]:
 
 # --- Who drives a dialog that is not written in the browser: what its page says of the client ---
 @dataclass(frozen=True, kw_only=True)
-class DrivenBy:
+class DrivingClient:
     """`model` is the id that was asked for, `chat` the client's own name of the conversation, where it says one."""
 
     key: ApiKey | None
@@ -105,12 +105,12 @@ class DrivenBy:
     has_notebook: bool
 
 
-def driven_by(dialog: Dialog) -> DrivenBy | None:
+def driven_by(dialog: Dialog) -> DrivingClient | None:
     """None where people write in the browser."""
     if not dialog.is_client_driven:
         return None
     client = ClientConversation.objects.select_related("api_key").get(dialog=dialog)
-    return DrivenBy(
+    return DrivingClient(
         key=client.api_key,
         model=client.model,
         tools=len(client.tools),

@@ -132,7 +132,7 @@ def course_page(dialog: Dialog, *, course_id: int, last_id: int, page: int) -> t
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ends:
+class EndActions:
     """What may be done at the end of a branch, and to which message. Nothing may where it is only read: in an
     earlier course, and where a client drives the dialog."""
 
@@ -155,13 +155,13 @@ def rows_of(
     messages = {message.pk: message for message in _said(shown.said)}
     made = _generations(shown.ids)
     made_by: dict[int | None, Generation] = {one.message_id: one for one in made if one.message_id in messages}
-    ends = _ends(dialog, [messages[pk] for pk in shown.said], made_by) if is_current else Ends()
+    ends = _ends(dialog, [messages[pk] for pk in shown.said], made_by) if is_current else EndActions()
     ids = frozenset(shown.ids)
     below = _tries((one for one in made if one.prompt_leaf_id in ids), ends, messages)
     lineage = lineage_of(course, frozenset(path.ids))
     for row in compaction_rows(course, shown.ids if has_runs else (), lineage if is_current else None):
         below[row.run.leaf_id].append((row.run.queued_at, row))
-    make = _Making(
+    make = _RowData(
         messages=messages,
         made_by=made_by,
         calls=call_rows(shown.said),
@@ -200,7 +200,7 @@ def _generations(ids: Any) -> QuerySet[Generation]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Making:
+class _RowData:
     """All that the rows of messages are made from, by message id."""
 
     messages: Messages
@@ -209,7 +209,7 @@ class _Making:
     attachments: Mapping[int, tuple[Attachment, ...]]
     versions: Mapping[int | None, tuple[int, ...]]
     visibilities: Mapping[int, Visibility]
-    ends: Ends
+    ends: EndActions
     pins: Mapping[int, float]
     is_current: bool
 
@@ -253,7 +253,7 @@ def _pins(dialog: Dialog, path: IdSlice, messages: Messages) -> dict[int, float]
     return {max(pinned, key=lambda mark: mark.marked_at).message_id: share}
 
 
-def _ends(dialog: Dialog, messages: list[Message], made_by: dict[int | None, Generation]) -> Ends:
+def _ends(dialog: Dialog, messages: list[Message], made_by: dict[int | None, Generation]) -> EndActions:
     typed = [message.pk for message in messages if message.origin == MessageOrigin.TYPED]
     asked = [message.pk for message in messages if message.role == Role.USER]
     last = messages[-1] if messages else None
@@ -261,7 +261,7 @@ def _ends(dialog: Dialog, messages: list[Message], made_by: dict[int | None, Gen
     given_up = going_on[-1:] if last in going_on and not dialog.answer_due else []
     end = given_up[0].parent_id if given_up else last and last.pk
     may_not = dialog.is_busy or dialog.is_client_driven
-    return Ends(
+    return EndActions(
         edit=typed[-1] if typed else None,
         repeat=end if end in made_by and not dialog.is_client_driven else None,
         retry=frozenset() if may_not else frozenset({dialog.current_leaf_id, *asked[-1:]}),
@@ -294,7 +294,7 @@ def _versions_in(dialog_id: Any, which: Q) -> QuerySet[Message, Any]:
     return Message.objects.filter(which, dialog=dialog_id).order_by("seq").values_list("pk", "parent_id")
 
 
-def _tries(made: Iterable[Generation], ends: Ends, messages: Messages) -> Below:
+def _tries(made: Iterable[Generation], ends: EndActions, messages: Messages) -> Below:
     """Of generations, the newest first: the tries that follow each message and became none, and the answer that is
     being made.
 

@@ -30,10 +30,10 @@ from dialogs.pages.reads.dashboard import (
     DOING,
     LEVELS,
     DashboardRow,
-    Glance,
+    DialogOverview,
     choices,
-    glances,
-    glances_on,
+    overviews,
+    overviews_on,
     shown,
     strip,
 )
@@ -88,7 +88,7 @@ class SidebarItem:
 
 
 @dataclass(frozen=True)
-class Count:
+class StateCount:
     """How many dialogs there are of a level, or of what is going on."""
 
     kind: str
@@ -99,7 +99,7 @@ class Count:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class SelectFilter:
     name: str
     label: str
     every: str
@@ -108,7 +108,7 @@ class Choice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class ListQuery:
     """Which part of the list the address asks for. Nonsense is read as the default, never an error."""
 
     shelf: Shelf
@@ -122,7 +122,7 @@ class Asked:
     client: int = 0
 
     @classmethod
-    def of(cls, query: QueryDict) -> Asked:
+    def of(cls, query: QueryDict) -> ListQuery:
         shelf, shown = query.get("shelf", ""), query.get("shown", "")
         level, doing = query.get("level", ""), query.get("doing", "")
         return cls(
@@ -139,7 +139,7 @@ class Asked:
     def is_filtered(self) -> bool:
         return any(getattr(self, name) for name in FILTERS)
 
-    def takes(self, one: Glance) -> bool:
+    def takes(self, one: DialogOverview) -> bool:
         """Does this dialog match the filter?"""
         found = {"level": one.level, "doing": one.doing, "agent": one.agent[0], "llm": one.llm[0]}
         found["client"] = one.client[0] if one.client else 0
@@ -158,7 +158,7 @@ class Asked:
 @require_GET
 def dialog_list(request: HttpRequest) -> HttpResponse:
     """The page, or for htmx the list alone."""
-    asked = Asked.of(request.GET)
+    asked = ListQuery.of(request.GET)
     is_fragment = bool(request.htmx)  # type: ignore[attr-defined]
     template = "dialogs/_list.html" if is_fragment else "dialogs/list.html"
     context = list_context(request.user, asked) | {"swap_messages": is_fragment}
@@ -171,14 +171,14 @@ def dialog_list(request: HttpRequest) -> HttpResponse:
     return response
 
 
-def list_context(user: User | AnonymousUser, asked: Asked) -> dict[str, Any]:
+def list_context(user: User | AnonymousUser, asked: ListQuery) -> dict[str, Any]:
     """What the list shows. `state` changes whenever it would show something else."""
     person, newest_first = cast("User", user), asked.shelf not in LIVELY
     if asked.search:
         found = list_dialogs(user=person, state=asked.shelf, search=asked.search)
-        every = glances(found, newest_first=newest_first)
+        every = overviews(found, newest_first=newest_first)
     else:
-        every = glances_on(asked.shelf, person.pk, newest_first=newest_first)
+        every = overviews_on(asked.shelf, person.pk, newest_first=newest_first)
     left = [one for one in every if asked.takes(one)]
     items = [DialogItem(**vars(row)) for row in shown(left[: asked.shown])]
     counted = _strip(every, asked) if asked.shelf in LIVELY else []
@@ -202,12 +202,12 @@ def list_context(user: User | AnonymousUser, asked: Asked) -> dict[str, Any]:
 NO_FILTER = dict.fromkeys(FILTERS, "")
 
 
-def state_of(items: list[DialogItem], counted: list[Count]) -> str:
+def state_of(items: list[DialogItem], counted: list[StateCount]) -> str:
     said = "".join((*(f"{item.dialog.pk}{item.key}" for item in items), repr(counted)))
     return sha256(said.encode()).hexdigest()[:16]
 
 
-def _socket_url(asked: Asked, items: list[DialogItem], counted: list[Count]) -> str:
+def _socket_url(asked: ListQuery, items: list[DialogItem], counted: list[StateCount]) -> str:
     """Where the list is watched: as it was asked for, in which language, and what the page shows already."""
     query = asked.url().partition("?")[2]
     more = {"lang": get_language() or "", "state": state_of(items, counted)}
@@ -216,12 +216,12 @@ def _socket_url(asked: Asked, items: list[DialogItem], counted: list[Count]) -> 
     return f"/ws/dialogs/?{query}&{urlencode(more)}"
 
 
-def _strip(every: list[Glance], asked: Asked) -> list[Count]:
+def _strip(every: list[DialogOverview], asked: ListQuery) -> list[StateCount]:
     """The counts over the list, each a link that cuts the list to it, or back."""
     counts = strip(every)
     of_kinds = (("doing", counts.doing), ("level", counts.levels))
     return [
-        Count(
+        StateCount(
             kind=kind, name=name, count=count, url=asked.url(shown=STEP, **{kind: "" if is_on else name}), is_on=is_on
         )
         for kind, values in of_kinds
@@ -230,12 +230,12 @@ def _strip(every: list[Glance], asked: Asked) -> list[Count]:
     ]
 
 
-def _choices(every: list[Glance], asked: Asked) -> list[Choice]:
+def _choices(every: list[DialogOverview], asked: ListQuery) -> list[SelectFilter]:
     """Selects, each only where there is something to choose between."""
     labels = {"agent": _("Agent"), "llm": _("LLM"), "client": _("Client")}
     every_of = {"agent": _("All agents"), "llm": _("All LLMs"), "client": _("All clients and your own")}
     return [
-        Choice(name=name, label=labels[name], every=every_of[name], options=options, chosen=getattr(asked, name))
+        SelectFilter(name=name, label=labels[name], every=every_of[name], options=options, chosen=getattr(asked, name))
         for name, options in choices(every).items()
         if len(options) > 1 or (name == "client" and options) or getattr(asked, name)
     ]
