@@ -1,5 +1,5 @@
-"""Connecting a server: which ones are offered, what a person writes, and asking the server what it serves, before and
-while it is added. Called by a person's click, never in a transaction.
+"""Connecting a server: the choices, the form, and asking the server for its models, before and while one is added.
+Never in a transaction.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dialogs.providers.registry import KINDS
 
 @dataclass(frozen=True, kw_only=True)
 class ServerPreset:
-    """One choice. `name` becomes the provider's; `hint` says how the server is made ready."""
+    """One choice of server. `name` becomes the provider's; `hint` says how to prepare the server."""
 
     name: str
     label: str | Promise
@@ -135,7 +135,7 @@ NOT_THIS_KIND = (
     gettext_lazy("Something answers there, but not as this kind of server does."),
     gettext_lazy("Is it another kind? Is the address complete?"),
 )
-# What to look at, by the provider's error.
+# Advice for each of the provider's errors.
 ADVICE: dict[str, tuple[Promise, ...]] = {
     "provider_unreachable": UNREACHABLE,
     "authentication_refused": (
@@ -156,7 +156,7 @@ MOST_SHOWN = 40
 
 
 class ConnectForm(forms.Form):
-    """The key never comes back out: the browser keeps it in its field while the rest of the form is drawn anew."""
+    """The key is never sent back: the browser keeps it in its field while the rest of the form is replaced."""
 
     offer = forms.ChoiceField(choices=[(name, name) for name in OFFERS], widget=forms.HiddenInput)
     address = forms.CharField(
@@ -184,7 +184,7 @@ class ConnectForm(forms.Form):
             raise forms.ValidationError(str(error)) from error
 
     def clean(self) -> dict[str, Any]:
-        """The address here: which ones are taken depends on the kind."""
+        """The address is checked here, since the valid ones depend on the kind."""
         data = super().clean() or self.cleaned_data
         if "offer" in data and "address" in data:
             try:
@@ -202,7 +202,7 @@ class ConnectForm(forms.Form):
 
 @dataclass(frozen=True, kw_only=True)
 class ConnectInput:
-    """The form as a person filled it in. `part` is a part of the model's name that they look for."""
+    """The values of the form. `part`: a part of the model's name to search for."""
 
     offer: ServerPreset
     address: str
@@ -212,7 +212,7 @@ class ConnectInput:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerAnswer:
-    """What the server answered. `problem` is empty when it did; `hidden` counts the models that are not shown."""
+    """The server's answer. `problem`: why there is none. `hidden`: how many models are not shown."""
 
     said: str = ""
     models: tuple[ServedModel, ...] = ()
@@ -231,7 +231,7 @@ class AddedModel:
 
 @dataclass(frozen=True, kw_only=True)
 class ServedModel:
-    """One model that is served; once it is added, `agent`, and how it is kept from overflowing."""
+    """One model of the server; once it is added also its agent, and how it is guarded (`kept`)."""
 
     facts: ModelFacts
     agent: Agent | None = None
@@ -244,7 +244,7 @@ def ask_server(entered: ConnectInput) -> ServerAnswer:
 
 
 def add(entered: ConnectInput, model_id: str) -> ServedModel | ServerAnswer:
-    """Make this model ready to chat with; what stands in the way, if the server does not know it."""
+    """Add this model with an agent; or the problem, if the server does not know it."""
     try:
         facts, is_ollama = async_to_sync(_facts)(_settings(entered), model_id)
     except ProviderError as error:
@@ -286,7 +286,7 @@ async def _look(entered: ConnectInput, settings: ProviderSettings, added: dict[s
 
 
 async def _more(settings: ProviderSettings, facts: ModelFacts) -> ModelFacts:
-    """What the server says of this one model; where it says nothing, what its list said."""
+    """The server's facts about this model, else those of its list."""
     try:
         return await probe.read_limits(settings, facts.model_id)
     except ProviderError:

@@ -1,6 +1,5 @@
-"""Tools for what survives a course: reminders, the Taskdoc, a look back into earlier courses, and `recall`, a look into
-what was compacted away, quoted as history. And those that steer the dialog: end the course, ask the person, call the
-goal reached.
+"""Tools for what survives a course: reminders, the Taskdoc, reading earlier courses, and `recall`, which quotes from
+the archive. And tools that steer the dialog: end the course, ask the person, declare the goal reached.
 
 `clear_mind` and `ask_human` are performed by the round (`run_tools.py`): one comes last, the other waits.
 """

@@ -1,9 +1,9 @@
-"""The catalogue of providers and models: the built-in file, what overrides it, and its way into the rows, without
-touching what an admin has edited. Called at every start.
+"""The catalogue of providers and models: the built-in file and the override file are written to the rows at every
+start, except for fields that an admin has edited.
 
-Each row remembers what the catalogue wrote last (`catalogue_values`). A field that still holds that value follows the
-catalogue; one that differs was edited here and stays. What the catalogue no longer names is switched off, never
-deleted: dialogs may hang on it. Reading one file is `catalogue_file.py`'s work.
+Each row keeps the values that the catalogue wrote last (`catalogue_values`). A field with that value follows the
+catalogue; another value was set by an admin and stays. Rows that the catalogue no longer names are switched off, not
+deleted, since dialogs may need them. `catalogue_file.py` parses a file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OURS = (Origin.CATALOGUE, Origin.FILE)
 
 
 def load_catalogue() -> CatalogueReport:
-    """Bring the rows up to date with both files. Raises CatalogueError and writes nothing when one is wrong."""
+    """Write both files to the rows. Raises CatalogueError, and writes nothing, if one is wrong."""
     return write_catalogue(_catalogue())
 
 
@@ -41,7 +41,7 @@ def catalogue_problem() -> CatalogueError | None:
 
 
 def ignored_values() -> list[CatalogueError]:
-    """What the override file says that is not followed. None of a file that cannot be read."""
+    """The values of the override file that are ignored; empty if it cannot be read."""
     ignored: list[CatalogueError] = []
     with suppress(CatalogueError):
         _override(ignored)
@@ -49,14 +49,14 @@ def ignored_values() -> list[CatalogueError]:
 
 
 def _catalogue() -> dict[str, SourcedProvider]:
-    """Whole providers of the override file take the place of built-in ones with the same name."""
+    """A provider of the override file replaces the built-in one of the same name completely."""
     built_in = {name: SourcedProvider(entry=entry, origin=Origin.CATALOGUE) for name, entry in _read(BUILT_IN).items()}
     override = {name: SourcedProvider(entry=entry, origin=Origin.FILE) for name, entry in _override().items()}
     return built_in | override
 
 
 def _override(ignored: list[CatalogueError] | None = None) -> dict[str, ProviderEntry]:
-    """The override file. It may be absent, unless somebody said where it is."""
+    """The override file. It may be missing, unless its path was configured."""
     path = Path(settings.DOMINDS_LLM_FILE)
     if not path.exists() and not settings.DOMINDS_LLM_FILE_REQUIRED:
         return {}
