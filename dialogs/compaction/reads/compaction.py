@@ -17,7 +17,6 @@ from dialogs.models.message import MessageOrigin
 from dialogs.turns.reads.turns import LARGE
 from dialogs.turns.state import MAX_RESTARTS
 from dominds.prepared import prepared
-from health.compaction.terms.reasons import Why, from_json
 from health.models import CompactionRun
 from health.models.claims import AHEAD, is_over
 
@@ -141,15 +140,14 @@ def _was_cut_for_nothing(leaf: Message) -> bool:
 def is_vain(run: CompactionRun | None, *, leaf: Message, tokens: int, limit: int) -> bool:
     """Did this run gain nothing, and has the context grown since by less than a tenth of the limit?
 
-    Or did it come to nothing for this very message, as where a person discarded what it made? A run that was only
-    noted, since the request fitted, says nothing of one that does not fit.
+    Or did it come to nothing for this very message, as where a person discarded what it made? A run for a request that
+    fitted says nothing of one that does not fit.
     """
     if run is None or run.status not in (Status.SKIPPED, Status.FAILED):
         return False
     if run.leaf_id == leaf.pk or run.estimated_before is None:
         return run.leaf_id == leaf.pk
-    why = from_json(run.why)
-    if tokens > limit and why is not None and why.why is Why.STUCK:
+    if run.estimated_before <= limit < tokens:
         return False
     gained = run.estimated_after is not None and run.estimated_after < 0.9 * run.estimated_before
     return not gained and tokens < run.estimated_before + limit / 10
