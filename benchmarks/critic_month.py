@@ -40,7 +40,7 @@ BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
 
 @dataclass(kw_only=True)
 class SimulatedAgent:
-    """`limit` is what the critic has made of it so far, `set_limit` what it was set to."""
+    """`set_limit`: the limit as it was set at first. `limit`: the present one, after the critic's proposals."""
 
     number: int
     window: int
@@ -61,7 +61,7 @@ class SimulatedAgent:
 class Month:
     """Over-hits in dialogs that the critic never saw; `steady` counts the second half of the month alone.
 
-    `at_the_window` would be left if every limit were as high as its window lets it be: nobody can do better.
+    `at_the_window`: over-hits with every limit as high as its window allows, the least possible.
     """
 
     requests: int
@@ -129,7 +129,7 @@ class Day:
 
 
 def _day(agent: SimulatedAgent, day: int, chance: random.Random) -> Day:
-    """The critic looks in the evening; what it proposes holds from the next morning on."""
+    """The critic runs in the evening; its proposals are in force from the next morning."""
     under_set = under_now = at_the_window = Happening()
     for _each in range(DIALOGS_A_DAY // 2):
         unseen, noise = a_dialog(agent, chance), chance.random()

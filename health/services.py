@@ -237,7 +237,7 @@ def record_reading(
     *, generation_id: int, usage: Usage | UsageUnavailable, configured: Configured, window_source: str
 ) -> HealthReading:
     """Judge one generation by its reported usage and keep the verdict. Without usage, without numbers."""
-    from dominds.rows import add, new
+    from dominds.rows import insert, new
     from health.models import HealthReading
 
     reading = read(usage, configured)
@@ -253,7 +253,7 @@ def record_reading(
         optimal_util=reading.optimal_util,
         **_ceilings(reading),
     )
-    add(row)
+    insert(row)
     return row
 
 

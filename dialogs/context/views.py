@@ -54,7 +54,7 @@ def change(request: HttpRequest, dialog: Dialog) -> HttpResponse:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule:
+class RuleInForce:
     """`kind` is the ledger's word for it; empty where a person wrote the rule by hand, which has no `source`."""
 
     text: str
@@ -67,7 +67,7 @@ class Rule:
 class StandingRules:
     """Both newest first."""
 
-    in_force: tuple[Rule, ...]
+    in_force: tuple[RuleInForce, ...]
     taken_back: tuple[str, ...]
 
 
@@ -75,19 +75,19 @@ def standing_rules(dialog: Dialog) -> StandingRules:
     """Reads all that was said on the branch that is shown: linear in its text."""
     by_hand = load(dialog.standing_rules)
     known = {rule.key for rule in by_hand}
-    rules = [Rule(text=rule.text, kind="", said_at=rule.at) for rule in by_hand if rule.holds]
+    rules = [RuleInForce(text=rule.text, kind="", said_at=rule.at) for rule in by_hand if rule.holds]
     rules += [rule for rule in _laid_down(dialog) if normal(rule.text) not in known]
     newest_first = sorted(rules, key=lambda rule: rule.said_at, reverse=True)
     return StandingRules(in_force=tuple(newest_first), taken_back=taken_back(by_hand)[::-1])
 
 
-def _laid_down(dialog: Dialog) -> Iterator[Rule]:
+def _laid_down(dialog: Dialog) -> Iterator[RuleInForce]:
     branch = whole_branch(dialog_to_drive(dialog.pk)) if dialog.current_leaf_id else ()
     said = {str(message.pk): message for message in branch}
     for entry in _entries(dialog, branch):
         source = said.get(entry.source_id)
         if source is not None:
-            yield Rule(text=entry.text, kind=entry.kind.value, said_at=source.created_at, source=source)
+            yield RuleInForce(text=entry.text, kind=entry.kind.value, said_at=source.created_at, source=source)
 
 
 def _entries(dialog: Dialog, branch: tuple[Message, ...]) -> tuple[Entry, ...]:

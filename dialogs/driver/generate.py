@@ -22,7 +22,7 @@ from dialogs.driver.calls import begin
 from dialogs.driver.decide import retry_delay
 from dialogs.driver.guarding import LoadedDialog, load
 from dialogs.driver.prefill import find_out, record_refused
-from dialogs.driver.streaming import Call, Ending, LiveAnswer, stream
+from dialogs.driver.streaming import Call, LiveAnswer, StreamEnd, stream
 from dialogs.driver.subscriber import SILENT, Subscriber
 from dialogs.driver.writes import cutting, turns
 from dialogs.driver.writes.turns import stand_in_line
@@ -47,7 +47,7 @@ from dialogs.turns.state import MAX_RESTARTS, Failure, Policy
 from dialogs.turns.writes import generations
 from dialogs.turns.writes.generations import Answer
 from dialogs.turns.writes.lease import Claim, LeaseLost
-from dominds.rows import change
+from dominds.rows import update
 from health.limits import output_reserve
 from health.monitor.levels import Usage, UsageUnavailable
 from health.tokens.calibration import Calibration
@@ -111,26 +111,26 @@ async def answer(
     else:
         kept = persistent(in_db(keep), seconds=HELD_SECONDS)
         doubted, is_due = await kept(claim, call, live, ending, subscriber)
-        if doubted and await is_cut(call, doubted) and ending is Ending.FINISHED:
+        if doubted and await is_cut(call, doubted) and ending is StreamEnd.FINISHED:
             await ask_unwatched(claim, call)
         await prepare_to_go_on(call, live, ending)
         return is_due
     return True
 
 
-async def prepare_to_go_on(call: Call, live: LiveAnswer, ending: Ending) -> None:
+async def prepare_to_go_on(call: Call, live: LiveAnswer, ending: StreamEnd) -> None:
     """After a cut answer: find out whether the model continues an assistant message (prefill)."""
-    if ending is Ending.CUT and live.text.strip():
+    if ending is StreamEnd.CUT and live.text.strip():
         await find_out(call.sizing.context.dialog.llm, call.settings)
 
 
 def keep(
-    claim: Claim, call: Call, live: LiveAnswer, ending: Ending, subscriber: Subscriber
+    claim: Claim, call: Call, live: LiveAnswer, ending: StreamEnd, subscriber: Subscriber
 ) -> tuple[SuspectReport | None, bool]:
     """Record the answer and learn from its report. Says what of that is doubted, and if a further answer may be due."""
     if _is_kept(call.generation):
         return None, True
-    if call.is_clients and ending is Ending.FINISHED:
+    if call.is_clients and ending is StreamEnd.FINISHED:
         is_due = _record_and_conclude(claim, call, live, subscriber)
     else:
         is_due = record(claim, call, live, ending)
@@ -147,7 +147,7 @@ def _record_and_conclude(claim: Claim, call: Call, live: LiveAnswer, subscriber:
     """In one transaction. Where the turn cannot be concluded so, the answer is kept all the same."""
     try:
         with transaction.atomic():
-            is_due = record(claim, call, live, Ending.FINISHED)
+            is_due = record(claim, call, live, StreamEnd.FINISHED)
             if not is_due:
                 subscriber.conclude(call.generation, has_calls=bool(live.calls))
             return is_due
@@ -155,30 +155,30 @@ def _record_and_conclude(claim: Claim, call: Call, live: LiveAnswer, subscriber:
         raise
     except Exception:
         logger.exception("Dialog %s: its turn is not concluded with its answer", claim.dialog_id)
-        return record(claim, call, live, Ending.FINISHED)
+        return record(claim, call, live, StreamEnd.FINISHED)
 
 
-def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> bool:
+def record(claim: Claim, call: Call, live: LiveAnswer, ending: StreamEnd) -> bool:
     """False where no further answer is due: a client adds nothing meanwhile."""
     answer, is_due = live.as_answer(), True
     match ending:
-        case Ending.FINISHED if _is_worth_a_second_try(call, answer):
+        case StreamEnd.FINISHED if _is_worth_a_second_try(call, answer):
             generations.fail(
                 claim, generation=call.generation, answer=answer, code=generations.EMPTY, error="", retry_in=0.0
             )
-        case Ending.FINISHED:
+        case StreamEnd.FINISHED:
             message = generations.finish(claim, generation=call.generation, answer=answer)
             is_due = message.dialog.answer_due or not call.is_clients
-        case Ending.STOPPED:
+        case StreamEnd.STOPPED:
             generations.stop(claim, generation=call.generation, answer=answer)
-        case Ending.CUT if answer.text.strip():
+        case StreamEnd.CUT if answer.text.strip():
             cutting.cut(claim, generation=call.generation, answer=answer)
-        case Ending.CUT:
+        case StreamEnd.CUT:
             cutting.ask_again(claim, generation=call.generation, answer=answer)
-        case Ending.FULL:
+        case StreamEnd.FULL:
             tokens, window = (call.watch.tokens, call.watch.window) if call.watch else (0, None)
             cutting.fill(claim, generation=call.generation, answer=answer, tokens=tokens, window=window or tokens)
-    if ending in (Ending.FINISHED, Ending.FULL) or (ending is Ending.CUT and answer.text.strip()):
+    if ending in (StreamEnd.FINISHED, StreamEnd.FULL) or (ending is StreamEnd.CUT and answer.text.strip()):
         log_statistics(claim.dialog_id)
     return is_due
 
@@ -229,7 +229,7 @@ def _learn(call: Call, usage: Usage | UsageUnavailable) -> SuspectReport | None:
     told = call.sizing.request_estimate
     if not generation.manifest.get("estimated"):
         generation.manifest["estimated"] = told.tokens
-        change(generation, "manifest")
+        update(generation, "manifest")
     report = writes.report_of(generation, reported=reported, estimated=told.tokens)
     before = writes.largest_before(generation)
     if writes.is_cut_suspected(generation, report, before):

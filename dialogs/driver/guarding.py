@@ -129,7 +129,7 @@ def read_guarding(
         running=is_being_compacted(dialog.pk),
         alone=_alone(sizing) if was_refused else None,
     )
-    return found if guard.refused or _is_left_as_it_is(found) else _with_floor(found, _Floor.of(sizing, guard))
+    return found if guard.refused or _is_left_as_it_is(found) else _with_floor(found, _RequestFloor.of(sizing, guard))
 
 
 def _alone(sizing: Sizing) -> Reason | None:
@@ -149,7 +149,7 @@ def _is_left_as_it_is(found: Guarding) -> bool:
     return found.running or found.pressure is Pressure.NORMAL or (was_tried and not is_too_much)
 
 
-def _with_floor(found: Guarding, floor: _Floor) -> Guarding:
+def _with_floor(found: Guarding, floor: _RequestFloor) -> Guarding:
     # What the server refused it would refuse again: so much of it are the words that end it.
     why = floor.refused or (found.alone if floor.is_all_there_is else None)
     # What is too long by a margin or a guess only may fit all the same: a server that refuses what does not is asked.
@@ -213,7 +213,7 @@ def _of_this_try(last: CompactionRun | None, leaf: Message, runs: list[Compactio
 
 
 @dataclass(frozen=True)
-class _Floor:
+class _RequestFloor:
     """What no strategy can remove of a request that fits, and what not even the last resort makes shorter.
 
     `likely` is the latter, and `tokens` the whole request, without the margin for a model that nobody knows; with it
@@ -227,7 +227,7 @@ class _Floor:
     guard: Guard
 
     @classmethod
-    def of(cls, sizing: Sizing, guard: Guard) -> _Floor:
+    def of(cls, sizing: Sizing, guard: Guard) -> _RequestFloor:
         state = _what_must_stay(sizing, guard, sizing.counter)
         least = likely = irreducible(state, Kit(counter=sizing.counter))
         tokens, unmargined = sizing.estimate.tokens + guard.reserve, likely_of(sizing.counter)

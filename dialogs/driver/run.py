@@ -60,7 +60,7 @@ from dialogs.turns.state import Policy, State
 from dialogs.turns.writes import events, lease
 from dialogs.turns.writes.events import note_pressure
 from dialogs.turns.writes.lease import Claim, LeaseLost
-from dominds.prepared import asked_once
+from dominds.prepared import cached_reads
 from health.compaction.terms.pressure import Pressure
 from health.models import CompactionRun
 
@@ -245,7 +245,7 @@ async def look(
 
 def read(dialog_id: UUID, known: LoadedDialog | None = None) -> LoadedState:
     """With what the guard knows, unless a server must be asked for its window first."""
-    with asked_once():
+    with cached_reads():
         dialog = known.dialog if known else driven(dialog_id)
         if dialog is None:
             return None, State(answer_due=False)

@@ -181,14 +181,14 @@ class Call:
 Events: TypeAlias = AsyncGenerator[StreamEvent, None]
 
 
-class Ending(Enum):
+class StreamEnd(Enum):
     FINISHED = auto()
     STOPPED = auto()  # by a person
     CUT = auto()  # for a compaction; the answer goes on after it
     FULL = auto()  # the window is full, and no compaction can help any more
 
 
-async def stream(claim: Claim, call: Call, live: LiveAnswer, subscriber: Subscriber) -> Ending:
+async def stream(claim: Claim, call: Call, live: LiveAnswer, subscriber: Subscriber) -> StreamEnd:
     """Receive the answer until it ends, or a person or the guard ends it, or nobody waits for it any more."""
     begun = subscriber.head_start(call.request, call.settings)
     if begun:
@@ -199,7 +199,7 @@ async def stream(claim: Claim, call: Call, live: LiveAnswer, subscriber: Subscri
         )
 
 
-async def attend(claim: Claim, call: Call, live: LiveAnswer, subscriber: Subscriber, events: Events) -> Ending:
+async def attend(claim: Claim, call: Call, live: LiveAnswer, subscriber: Subscriber, events: Events) -> StreamEnd:
     shown = asyncio.create_task(show_soon(claim, call, live))
     watched = asyncio.create_task(until_stopped(claim, call.generation.pk, live))
     left = asyncio.create_task(subscriber.leaving())
@@ -210,22 +210,22 @@ async def attend(claim: Claim, call: Call, live: LiveAnswer, subscriber: Subscri
             return received.result()
         if watched.done():
             watched.result()
-        return Ending.STOPPED
+        return StreamEnd.STOPPED
     finally:
         live.close()
         await end(received, watched, left, shown)
 
 
-async def receive(events: Events, call: Call, live: LiveAnswer) -> Ending:
+async def receive(events: Events, call: Call, live: LiveAnswer) -> StreamEnd:
     async with aclosing(bounded(events)) as received:
         async for event in received:
             live.add(event)
             if call.watch and (ending := await watched_ending(call.watch, event)):
                 return ending
-    return Ending.FINISHED
+    return StreamEnd.FINISHED
 
 
-async def watched_ending(watch: Watch, event: StreamEvent) -> Ending | None:
+async def watched_ending(watch: Watch, event: StreamEvent) -> StreamEnd | None:
     """Nothing is cut that is whole: neither at what closes an answer, nor at the last piece of a call."""
     if isinstance(event, ArgumentsDelta):
         ending = await _ending_now(watch)
@@ -235,7 +235,7 @@ async def watched_ending(watch: Watch, event: StreamEvent) -> Ending | None:
     return await _ending_now(watch) if isinstance(event, TextDelta | ReasoningDelta) else None
 
 
-async def _ending_now(watch: Watch) -> Ending | None:
+async def _ending_now(watch: Watch) -> StreamEnd | None:
     if watch.is_far:
         return None
     if not watch.sizing.has_request_estimate:
@@ -245,8 +245,8 @@ async def _ending_now(watch: Watch) -> Ending | None:
         return None
     # What must stay of the course is read only where the answer comes so far.
     if watch.is_at_the_mark and await in_db(watch.can_help)():
-        return Ending.CUT
-    return Ending.FULL if watch.is_full else None
+        return StreamEnd.CUT
+    return StreamEnd.FULL if watch.is_full else None
 
 
 async def show_soon(claim: Claim, call: Call, live: LiveAnswer) -> None:

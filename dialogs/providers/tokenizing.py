@@ -1,6 +1,6 @@
 """Asking a server how many tokens a text is: llama.cpp and vLLM have a `/tokenize` beside their `/v1`.
 
-Synchronous, for the threads in which estimates are made; never for an event loop. Whatever goes wrong is no answer.
+Synchronous, for the threads in which estimates are made; never for an event loop.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-/* The socket's state, clocks that tick in the page, and Esc, which stops. What it brings is swapped by htmx. */
+/* The socket's state, focus and announcements after its messages, clocks, and Escape, which stops the answer. */
 
 import { announce, showError } from "./base.js";
 
@@ -18,23 +18,23 @@ document.addEventListener("htmx:wsClose", (event) => {
   const { event: { code }, socketWrapper } = event.detail;
   connected = false;
   connection.textContent = connection.dataset.lost;
-  // Signed out, or the dialog is gone: the page itself says which.
+  // Signed out, or the dialog is deleted: the reloaded page shows which.
   if ([4401, 4404].includes(code)) location.reload();
-  // More than a socket takes: the page brings it.
+  // Too large for a socket message: load the page.
   else if (code === 4413) setTimeout(() => location.reload(), WAIT_MS);
-  // htmx comes back by itself after a failure, not after a server that said goodbye.
+  // htmx reconnects by itself after a failure, but not after a normal close.
   else if ([1000, 1001, 1005].includes(code)) setTimeout(socketWrapper.reconnect, 1000 + 2000 * Math.random());
 });
 
-// What had the focus and was replaced keeps it; where it stood in a menu that has closed, the menu gets it. Who goes by
-// keys and whose button is gone goes on where they write.
+// A replaced element keeps the focus. If it was in a menu that has closed, the menu gets it; if it is gone and the person
+// uses the keyboard, the composer gets it.
 function refocus(element) {
   element?.focus();
   if (document.activeElement === document.body) element?.closest("details")?.querySelector("summary").focus();
 }
 document.addEventListener("htmx:wsBeforeMessage", () => {
   const active = document.activeElement;
-  // The entries of a message's menu are not there before it is opened.
+  // A message's menu has no entries before it is opened.
   const menu = active?.closest(".message-menu")?.querySelector("summary");
   const after = active?.matches(":focus-visible") && document.getElementById("composer-text");
   focused = [active?.id, menu?.id, after?.id].filter(Boolean);
@@ -49,14 +49,14 @@ document.addEventListener("htmx:wsAfterMessage", () => {
   tick();
 });
 
-/** Once for a turn, however many rounds of tools it had. What failed is an alert, and says so itself. */
+/** Announce the end of a turn, once, however many tool rounds it had. Failures are alerts, announced anyway. */
 function tellEnd() {
   const asked = document.querySelector(".question[data-status=pending]");
   if (asked) announce(`${asked.getAttribute("aria-label")}: ${asked.querySelector(".question-text").textContent}`);
   else if (!document.querySelector("#rows > .attempt-row:last-child")) announce(words.replied);
 }
 
-// Without the socket nothing would bring what an action changed.
+// Without the socket an action's change is shown by loading the page again.
 document.addEventListener("htmx:afterRequest", (event) => {
   const { successful, xhr } = event.detail;
   if (successful && xhr.status === 204 && !connected) location.reload();

@@ -62,7 +62,7 @@ class KnownPrefix(NamedTuple):
     trimmed: Trimmed | None = None
 
 
-class Place(NamedTuple):
+class PrefixEnd(NamedTuple):
     """A stored message that ends a prefix; `chat` is the client's name of its conversation."""
 
     message_id: int
@@ -74,7 +74,7 @@ class Place(NamedTuple):
 # Of the view that holds: what no request is made of.
 NOT_SENT = tuple(f"course__head_run__{name}" for name in LARGE if name != "view")
 # By the hash of a prefix, newest first.
-Places = dict[str, list[Place]]
+PrefixEnds = dict[str, list[PrefixEnd]]
 
 
 def longest_known(*, owner: User, request: ClientRequest) -> KnownPrefix:
@@ -161,15 +161,15 @@ def _leaf(dialog_id: UUID) -> tuple[Message, ...]:
     return tuple(rows.order_by("-seq")[:1])
 
 
-def _at(places: Places, request: ClientRequest, length: int) -> list[Place]:
+def _at(places: PrefixEnds, request: ClientRequest, length: int) -> list[PrefixEnd]:
     return places.get(request.messages[length - 1].prefix, [])
 
 
-def _places(owner: User, messages: Sequence[ClientMessage], dialog_id: str) -> Places:
+def _places(owner: User, messages: Sequence[ClientMessage], dialog_id: str) -> PrefixEnds:
     rows = _nodes(owner.pk, [message.prefix for message in messages])
-    found: Places = {}
+    found: PrefixEnds = {}
     for sha256, *place in sorted(rows, key=itemgetter(1), reverse=True):
-        found.setdefault(sha256, []).append(Place(*place))
+        found.setdefault(sha256, []).append(PrefixEnd(*place))
     if dialog_id:
         found = {one: [place for place in found[one] if place.dialog_id == UUID(dialog_id)] for one in found}
     return found
@@ -182,7 +182,7 @@ def _nodes(owner_id: Any, hashes: Any) -> QuerySet[PrefixNode, Any]:
     return rows.order_by().values_list("sha256", *place)
 
 
-def _messages(places: Iterable[Place], request: ClientRequest) -> tuple[Message, ...]:
+def _messages(places: Iterable[PrefixEnd], request: ClientRequest) -> tuple[Message, ...]:
     """The newest first; before them those whose instructions are the request's."""
     ids = {place.message_id for place in places}
     rows = _message(*ids) if len(ids) == 1 else sorted(_those(ids), key=attrgetter("id"), reverse=True)
@@ -227,7 +227,7 @@ def _is_meant(chat: str, request: ClientRequest, length: int) -> bool:
     return length >= LEAST_KNOWN
 
 
-def _settled(meant: Iterable[Place], places: Places, request: ClientRequest, length: int) -> list[Place]:
+def _settled(meant: Iterable[PrefixEnd], places: PrefixEnds, request: ClientRequest, length: int) -> list[PrefixEnd]:
     """Those of dialogs that are named, or that say by the prefix itself that they are this conversation."""
     before = [place for at in range(1, length + 1) for place in _at(places, request, at)]
     ours = {place.dialog_id for place in before if place.origin == MessageOrigin.AGENT}
@@ -236,16 +236,16 @@ def _settled(meant: Iterable[Place], places: Places, request: ClientRequest, len
     return found or _asked(meant, [place.message_id for place in before], request)
 
 
-def _asked(meant: Iterable[Place], branch: Sequence[int], request: ClientRequest) -> list[Place]:
+def _asked(meant: Iterable[PrefixEnd], branch: Sequence[int], request: ClientRequest) -> list[PrefixEnd]:
     """Those of dialogs in which we were asked to answer a message of the prefix, with the same instructions."""
     asked = Generation.objects.filter(prompt_leaf__in=branch).select_related("dialog__client")
     same = {one.dialog_id for one in asked if is_same_instruction(one.dialog.client.instructions, request)}
     return [place for place in meant if place.dialog_id in same]
 
 
-def _begun_alike(places: Places, request: ClientRequest, longest: int) -> KnownPrefix:
+def _begun_alike(places: PrefixEnds, request: ClientRequest, longest: int) -> KnownPrefix:
     """None of the prefixes holds anything of ours: where the rest of the history does, else nowhere."""
-    alike: dict[UUID, tuple[int, Place]] = {}
+    alike: dict[UUID, tuple[int, PrefixEnd]] = {}
     for length in range(longest, LEAST_KNOWN - 1, -1):
         for place in _at(places, request, length):
             if _is_meant(place.chat, request, length):
@@ -286,7 +286,7 @@ def _has_more(request: ClientRequest, length: int, ours: Collection[int]) -> boo
     return any(one.role == Role.ASSISTANT and at not in ours for at, one in rest)
 
 
-def _has_moved_on(place: Place) -> bool:
+def _has_moved_on(place: PrefixEnd) -> bool:
     """What the client had put behind this prefix, a message with an answer that is not ours, stands there no more.
 
     So it makes its requests up anew each time, and what it leaves in front is no history of a person's.
@@ -295,7 +295,7 @@ def _has_moved_on(place: Place) -> bool:
     return gone.filter(origin=MessageOrigin.CLIENT).exists()
 
 
-def _first_asked(place: Place, request: ClientRequest) -> int:
+def _first_asked(place: PrefixEnd, request: ClientRequest) -> int:
     """Where the request has what we were asked first in this dialog; its end, where it has that no more.
 
     While that was the newest message a client may have written more below it than it sends later.

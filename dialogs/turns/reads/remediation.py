@@ -71,7 +71,7 @@ def remediation_status(dialog: Dialog, *, takes_notes: bool, was_asked: bool = T
         next_prompt_in=generations_to_next_prompt(state, cadence=cadence),
         remaining=course.countdown_turns if state.level is Level.CRITICAL else None,
         paused_by=dialog.paused_by,
-        spared=why_unprompted(dialog, takes_notes=takes_notes, was_asked=was_asked),
+        spared=why_no_prompt(dialog, takes_notes=takes_notes, was_asked=was_asked),
         no_tools=not takes_notes,
         **_compliance(course, was_asked),
     )
@@ -107,7 +107,7 @@ def has_curated(course_id: int) -> bool:
     return Reminder.objects.filter(course_id=course_id, author=Author.AGENT, removed_at=None).exists()
 
 
-class Unprompted(StrEnum):
+class NoPrompt(StrEnum):
     """Why an agent is asked for no reminders: compaction makes room instead."""
 
     NOT = ""
@@ -118,28 +118,28 @@ class Unprompted(StrEnum):
     CHOSEN = "chosen"
 
 
-def why_unprompted(dialog: Dialog, *, takes_notes: bool | None = None, was_asked: bool = True) -> Unprompted:
+def why_no_prompt(dialog: Dialog, *, takes_notes: bool | None = None, was_asked: bool = True) -> NoPrompt:
     """Where nothing is compacted by itself, reminders are all that helps, and everybody is asked; but for whom somebody
     chose that it is not. An agent that is to be reminded is asked, and its countdown runs, whatever its model takes."""
     if dialog.agent.when_full == WhenFull.NO_PROMPTS:
-        return Unprompted.CHOSEN
+        return NoPrompt.CHOSEN
     if not may_be_guarded(dialog):
-        return Unprompted.NOT
+        return NoPrompt.NOT
     if dialog.own_tools == OwnTools.OFF and offers_tools(dialog.llm):
-        return Unprompted.SWITCHED_OFF
+        return NoPrompt.SWITCHED_OFF
     if dialog.agent.when_full == WhenFull.REMIND:
-        return Unprompted.NOT
+        return NoPrompt.NOT
     if not offers_tools(dialog.llm):
-        return Unprompted.NO_TOOLS
+        return NoPrompt.NO_TOOLS
     if not (offers_notes(dialog) if takes_notes is None else takes_notes):
-        return Unprompted.SMALL_ROOM
+        return NoPrompt.SMALL_ROOM
     goes_on = _is_counting_down(dialog) or not (was_asked and is_asked_in_vain(dialog.pk))
-    return Unprompted.NOT if goes_on else Unprompted.IN_VAIN
+    return NoPrompt.NOT if goes_on else NoPrompt.IN_VAIN
 
 
 def is_reminded_first(dialog: Dialog) -> bool:
     """Does the agent write down what matters before its history is compacted? Not where it is asked for nothing."""
-    return dialog.agent.when_full == WhenFull.REMIND and not why_unprompted(dialog)
+    return dialog.agent.when_full == WhenFull.REMIND and not why_no_prompt(dialog)
 
 
 def _is_counting_down(dialog: Dialog) -> bool:
@@ -149,7 +149,7 @@ def _is_counting_down(dialog: Dialog) -> bool:
 
 
 def may_be_asked(dialog: Dialog) -> bool:
-    return not why_unprompted(dialog)
+    return not why_no_prompt(dialog)
 
 
 def is_asked_in_vain(dialog_id: UUID) -> bool:

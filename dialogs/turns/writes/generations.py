@@ -27,7 +27,7 @@ from dialogs.turns.writes.events import Code, log
 from dialogs.turns.writes.lease import Claim, fenced, let_go
 from dialogs.turns.writes.tool_calls import add_calls, hand_over
 from dominds.prepared import Many, prepared, prepared_update
-from dominds.rows import add, add_unless_there, change, new
+from dominds.rows import insert, insert_or_ignore, new, update
 from health.models import HealthReading
 from health.monitor.levels import Level, Usage, UsageUnavailable
 from health.services import record_reading
@@ -107,7 +107,7 @@ def keep_blobs(texts: Iterable[str]) -> dict[str, str]:
         for (sha256,) in _locked_blobs(list(missing)):
             del missing[sha256]
         for sha256, text in missing.items():
-            add_unless_there(new(Blob, sha256=sha256, content=text))
+            insert_or_ignore(new(Blob, sha256=sha256, content=text))
     return hashes
 
 
@@ -171,7 +171,7 @@ def add_generation(
         fencing_token=held.token,
         **recorded,
     )
-    add(generation)
+    insert(generation)
     return generation
 
 
@@ -344,7 +344,7 @@ def close(generation: Generation, status: str, answer: Answer, message: Message 
         generation.completion_tokens = answer.usage.completion_tokens
         generation.total_tokens = answer.usage.total_tokens
         generation.cached_tokens = answer.usage.cached_tokens
-    change(generation, *ENDED)
+    update(generation, *ENDED)
 
 
 def read_health(row: Dialog, generation: Generation, answer: Answer) -> None:

@@ -32,7 +32,7 @@ from dialogs.transcript.writes.dialog_row import lock
 from dialogs.turns.reads.turns import lease_free, run_out
 from dialogs.turns.writes.tool_calls import interrupt_running
 from dominds.prepared import prepared, prepared_update
-from dominds.rows import same_again
+from dominds.rows import copied
 
 # A transaction that begins so long after its call has waited for a lock.
 LATE_SECONDS = 1.0
@@ -173,7 +173,7 @@ def fenced(held: Claim, *, known: Dialog | None = None) -> Dialog:
 def _as_it_was(held: Claim, known: Dialog) -> Dialog | None:
     """A copy of the row, because writers change it before their write has succeeded."""
     for (unchecked_calls,) in _unchanged(held.dialog_id, held.token, known.version):
-        row = same_again(known)
+        row = copied(known)
         row.unchecked_calls = unchecked_calls
         return row
     return None

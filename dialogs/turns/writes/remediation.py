@@ -15,7 +15,7 @@ from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.writes.dialog_row import add_message, current_course, want_answer
 from dialogs.turns.prompts import prompt
 from dominds.prepared import prepared, prepared_update
-from dominds.rows import change
+from dominds.rows import update
 from health.monitor.levels import Level, caution_cadence
 from health.monitor.remediation import Due, Remediation, given, overflowed, step
 
@@ -35,7 +35,7 @@ COUNTERS = ("level", "due", "caution_generations", "countdown_turns")
 def keep(course: Course, state: Remediation) -> None:
     course.level, course.due = state.level, state.due
     course.caution_generations, course.countdown_turns = state.caution_generations, state.countdown_turns
-    change(course, *COUNTERS)
+    update(course, *COUNTERS)
 
 
 def _count_anew(course: Course) -> None:

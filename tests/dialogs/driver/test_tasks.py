@@ -61,7 +61,8 @@ def test_a_slice_opens_no_connection_for_each_thing_it_does(dialog: Dialog, play
 
     connection_created.disconnect(dispatch_uid="opened")
     assert [message.content for message in dialog.messages.all()] == ["Hello", "Hi there."]
-    assert 0 < len(opened) < 5  # where each call opened one: 9 on PostgreSQL; SQLite in memory never closes its own
+    # Where each call opened one it was 9 on PostgreSQL. SQLite in memory never closes one: earlier tests may leave it.
+    assert len(opened) < 5
 
 
 def test_a_turn_asks_over_the_connection_of_the_turn_before_it(dialog: Dialog) -> None:
