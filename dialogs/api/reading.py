@@ -28,8 +28,7 @@ from dialogs.models import ApiKey
 
 # A cached conversation is found by the hash of its first messages, so many.
 FIRST = 3
-# Bytes of a cache: of all requests as they came, and beside each message's text, which is ten times the text where
-# that is short.
+# Bytes of a cache: in all, and for each message beside its text.
 MOST_BYTES, EACH = 32 * 1024 * 1024, 2_000
 RawMessages = Sequence[Mapping[str, Any]]
 Derived = TypeVar("Derived")
@@ -116,7 +115,7 @@ class BodyCache:
 
 
 def _checked(found: dict[str, Any], begins: int, same: list[ChatMessage]) -> ChatBody:
-    """Of the messages, only those are looked at that do not stand as `same` behind the first `begins`."""
+    """The checked body. Messages in `same`, which follow the first `begins`, are not checked again."""
     sent = found["messages"]
     first, last = sent[:begins], sent[begins + len(same) :]
     new = in_range({**found, "messages": [*first, *last]})
@@ -125,7 +124,7 @@ def _checked(found: dict[str, Any], begins: int, same: list[ChatMessage]) -> Cha
             body = checked(new)
             body.messages = [*body.messages[:begins], *same, *body.messages[begins:]]
             return body
-    # Of all of them the place of what is wrong is told; and where the new ones say nothing, others may.
+    # Check all, so that an error names the right index, and a body with no new message can be valid.
     return checked({**found, "messages": [*first, *same, *last]})
 
 
@@ -134,8 +133,7 @@ def _plain(message: ChatMessage) -> Mapping[str, Any]:
 
 
 def _instructions(messages: Sequence[Any]) -> int:
-    """How many of the first messages are none of the conversation's: they may change with each request. Nobody has
-    checked yet what these are."""
+    """How many of the first messages are instructions, which may change with each request. They are not checked yet."""
     roles = (one.get("role") if isinstance(one, dict) else None for one in messages)
     return next((at for at, role in enumerate(roles) if role not in tuple(INSTRUCTIONS)), len(messages))
 

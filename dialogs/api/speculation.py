@@ -1,12 +1,11 @@
 """Speculative requests: the request that the driver will make for a client, built before anything of it is stored.
 
-Only where nothing may come between: a request that is surely far below its limit, no line before the provider, no
-window that must be asked for, no image that is kept apart, no view that was made, no loop to look for. Else nothing is
-foreseen, and the driver looks first.
+Only where the driver will surely send it as it is: the request is far below its limit, and there is no queue for the
+provider, no window to read, no image to store as a blob, no view and no check for loops. Else there is none, and the
+driver builds the request later.
 
-The context of the newest request of each conversation is kept in memory, and the next request goes on from it. That is
-exact, whoever else may write: it counts only while the dialog has the version that this process left behind with the
-answer, and ends with that answer.
+The context of each conversation's newest request is cached, and the next request extends it. The cache is valid only
+while the dialog has the version with which this process stored the answer, and ends with that answer.
 """
 
 from __future__ import annotations
@@ -103,7 +102,7 @@ def _place_of(known: KnownPrefix, request: ClientRequest) -> AppendPoint | None:
         return None
     if last.course.head_run_id or last.dialog.unchecked_calls >= EVERY_CALLS:
         return None
-    # The dialog that is known is taken up later, as it was read.
+    # A copy: the dialog as it was read is needed later, to store the request.
     before = RECENT.below(last)
     return AppendPoint(copied(last.dialog), last.course, before.branch if before else course_branch(last), before)
 
@@ -183,7 +182,7 @@ def _let_go(messages: Iterable[Message]) -> None:
 def _is_whole(context: Context, answer: Message, *, has_calls: bool) -> bool:
     is_next = context.branch[-1].pk == answer.parent_id and answer.dialog.current_leaf_id == answer.pk
     is_plain = context.view is None and len(context.pieces) == len(context.branch)
-    # What says nothing is a turn only if the client goes on.
+    # An empty answer is part of the history only if the client goes on after it.
     says_something = bool(answer.content or has_calls)
     return is_next and is_plain and says_something and {one.origin for one in context.branch} <= PLAIN
 

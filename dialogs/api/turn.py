@@ -1,6 +1,6 @@
-"""A client's request from its first byte to its outcome: taken up, driven by the browser's driver, concluded.
+"""A client's request from storing to its outcome: taken up, driven by the same driver as a person's turn, concluded.
 
-It runs in a task of its own, which ends by itself: a client that leaves stops its generation, and what came is kept.
+It runs in its own task, which ends by itself: a client that disconnects stops its generation, and its text is kept.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from dialogs.models import Agent, ApiKey, Dialog, Generation
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.1
-# Gives the speculative request, and an immediate answer, the processor before the database work begins.
+# A pause before the database work, for sending the speculative request and receiving an immediate answer.
 HEAD_START_SECONDS = 0.003
 # asyncio keeps tasks only weakly.
 _running: set[asyncio.Task[None]] = set()
@@ -91,7 +91,7 @@ class ClientTurn:
                 self.problem = internal()
 
     def _deleted(self) -> ApiError | None:
-        """Whether somebody deleted meanwhile what the request came with or asks for: to try again is of no use."""
+        """The error, if dialog, key or agent were deleted meanwhile, so that another try would be useless."""
         if self.dialog_id and not Dialog.objects.filter(pk=self.dialog_id).exists():
             return erased()
         if not ApiKey.objects.filter(pk=self.key.pk).exists():
@@ -104,8 +104,8 @@ class ClientTurn:
         if self.speculative:
             await asyncio.sleep(HEAD_START_SECONDS)
         elif must_be_asked(self.target.llm):
-            # Without its window nobody is guarded yet, and of equal requests each would be compacted for itself. Why it
-            # cannot be read is told by whoever drives the turn.
+            # Without its window there is no guard yet, and equal requests would each be compacted. If it cannot be
+            # read, driving the turn raises the error.
             await refusal(self.target.llm)
         taken, known = await self._take_up()
         self.dialog_id = taken.claim.dialog_id
@@ -114,7 +114,7 @@ class ClientTurn:
         self.outcome = self.outcome or await in_db(conclude)(taken, prefix=self._prefix)
 
     def _store(self) -> tuple[Intake, SliceStart]:
-        """With what the driver does first: one trip for both."""
+        """Store the request, and read the dialog's state, in one trip to the database thread."""
         try:
             taken, loaded, call = self._store_and_begin()
             if call:
@@ -150,11 +150,11 @@ class ClientTurn:
             transaction.on_commit(kept)
 
     async def _take_up(self) -> tuple[Intake, SliceStart]:
-        """While another request with this history is being compacted, this one waits and gains by it."""
+        """Take up the request; while another one with this history is being compacted, wait, to use its view."""
         told = False
         while True:
             try:
-                # What is asked ahead is being answered meanwhile; else nothing is before it is stored.
+                # A speculative request is being answered meanwhile, so this need not come first.
                 taken, known = await in_db(self._store, first=not self.speculative)()
             except CompactingElsewhere:
                 if self.listener.has_left:

@@ -1,8 +1,8 @@
-"""Asking the pruning agent before its decision is needed, so that nobody waits for it when the context is full.
+"""Asks the pruning agent in advance, so that nobody waits for its decision when the context is full.
 
-Only the decision is prepared: it is all that takes long. When the compaction comes, the engine follows it for the
-messages that it was about, keeps all since, and makes ledger, newest values and laws anew. Synchronous: a worker of
-the turns does it. It costs no turn anything: where it fails, or holds no longer, the agent is asked then.
+Only the decision is prepared, since that takes long. The compaction applies it to the messages that it was about, keeps
+all later ones, and computes ledger, newest values and laws again. If the preparation fails or is outdated, the agent is
+asked then. Synchronous, in a turn worker.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class PreparationAborted(Exception):
 
 @dataclass(frozen=True)
 class Preparation:
-    """What is to be prepared: for which view of which dialog, and what the agent is asked about which cuts."""
+    """A preparation: for which view of which dialog, and the agent's questions with their cuts."""
 
     dialog: Dialog
     head_run_id: int | None
@@ -72,7 +72,7 @@ def is_soon(guard: Guard | None, *, tokens: int) -> bool:
 
 
 def prepare(dialog_id: UUID) -> bool:
-    """Ask now, and keep the decision. False where there is nothing to prepare, or nothing came of it."""
+    """Ask now, and store the decision. False if there is nothing to prepare, or it failed."""
     wanted = _wanted(dialog_id)
     if wanted is None or not _claimed(wanted):
         return False
@@ -122,8 +122,8 @@ def _trimmed(state: ContextState, kit: Kit) -> ContextState:
 
 
 def may_be_asked(llm: LLM, dialog: Dialog, prepare: Prepare) -> bool:
-    """Does asking this LLM keep nobody waiting, and cost nothing? What its server charges is known for a price that
-    staff wrote down; a server somewhere on the internet is taken to charge."""
+    """Does asking this LLM block nobody and cost nothing? It costs something if staff entered a price, or if its server
+    is on the internet."""
     if prepare is not Prepare.FREE:
         return prepare is Prepare.ALWAYS
     shares_server = llm.provider_id == dialog.llm.provider_id and (llm.provider.max_concurrent or 1) < 2
@@ -207,14 +207,13 @@ def _keep(wanted: Preparation, answers: list[str]) -> None:
     row.update(shown=digests(wanted.shown), answers=answers, claimed_until=None)
 
 
-# --- When the compaction comes ---
 def prepared_of(row: PreparedPruning) -> Prepared:
     return Prepared(shown=row.shown, answers=tuple(row.answers))
 
 
 def prepared_for(run: CompactionRun, guard: Guard | None) -> PreparedPruning | None:
-    """What was prepared for the view that this run begins with, under the settings that it runs with; it may be under
-    way. Which of its messages are still the same is for the engine to see."""
+    """The preparation for this run's view and settings; it may be under way. The engine finds out which of its messages
+    are unchanged."""
     if guard is None or READS_THE_VIEW not in run.chain:
         return None
     found = PreparedPruning.objects.filter(dialog=run.dialog_id, stamp=stamp_of(run, guard))

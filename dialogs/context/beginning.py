@@ -1,11 +1,11 @@
-"""What stands first in every request: rules by hand, goal, Taskdoc, reminders, as they were at the last rewrite.
+"""The beginning of every request: rules by hand, goal, Taskdoc, reminders, as they were at the last rewrite.
 
-A rewrite is a new course, a compaction, another LLM, other instructions, the start or end of a run, or that reminders
-come to take more than their share of the room: then they are told shortened. What the agent changed since stands in its
-own calls; what a person changed is told in a note beside the newest words. So the request's beginning stays what it
-was, and can be cached. What was sent first is kept with each generation, as a text.
+A rewrite happens at a new course, a compaction, another LLM, other instructions, the start or end of a run, or when
+reminders exceed their share of the room (then they are shortened). Later changes by the agent are in its own calls;
+changes by a person are in a note beside the newest message. So the beginning stays the same and can be cached. It is
+stored with each generation.
 
-Below the newest words may also stand how far the task is: in the driver's words and the agent's own, labelled as data.
+Also the task block below the newest message: how far the task is, labelled as data.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dialogs.turns.prompts import prompt
 from dominds.prepared import prepared
 from health.compaction.snapshot import from_json
 
-# A note on changes may have so many characters; instead of a longer one the beginning is written anew.
+# The most characters of a note on changes; instead of a longer one the beginning is rewritten.
 NOTE_CHARS = 4_000
 ADDED = re.compile(r"Reminder (\d+) is added")
 
@@ -71,7 +71,7 @@ def _told(now: StandingTexts, dialog: Dialog) -> StandingTexts:
 
 
 def _standing(dialog: Dialog) -> StandingTexts:
-    """A client's dialog has rules by hand and, where its key offers them, reminders; nothing else of ours."""
+    """A client's dialog has only rules by hand and, if its key offers them, reminders."""
     rules = standing_rules.load(dialog.standing_rules)
     laid_down = StandingTexts(rules=standing_rules.holding(rules), taken_back=standing_rules.taken_back(rules))
     if dialog.is_client_driven:
@@ -104,7 +104,7 @@ def _anew(dialog: Dialog, now: StandingTexts, branch: Sequence[Message], key: Ma
 
 
 def _key(dialog: Dialog, now: StandingTexts, view: int | None) -> dict[str, Any]:
-    """What a beginning depends on. Where the key is another one, the request is written anew from its beginning."""
+    """What a beginning depends on: another key causes a rewrite."""
     return {
         "dialog": str(dialog.pk),
         "view": view,
@@ -127,7 +127,7 @@ def _before(branch: Sequence[Message]) -> Beginning | None:
 
 @prepared(BigIntegerField())
 def _newest_of(course_id: Any) -> QuerySet[Generation, Any]:
-    # By number, of which there is an index: back through all ids a course without any would be looked for in vain.
+    # By number, which has an index; by id, a course without any would cause a scan.
     newest = Generation.objects.filter(course_id=course_id).order_by("-number")
     return newest.values_list("prompt_leaf_id", "manifest__begins")[:1]
 

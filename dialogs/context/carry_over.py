@@ -1,7 +1,7 @@
 """The handover of a new course: what the engine chooses, without a model, from all earlier courses of the branch.
 
-It is chosen from the stored messages, never from an earlier handover. What the person said since the last answer is
-not in it: the new course tells that word for word.
+It is made from the stored messages, never from an earlier handover. The person's messages since the last answer are not
+in it: the new course repeats them word for word.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def _last_answer(branch: Sequence[Message]) -> int:
 
 
 def _is_answer(branch: Sequence[Message], at: int) -> bool:
-    """Words beside a call are none, nor what the agent says to our prompt about its full context: it may have nothing
-    to do with what the person asked, and asking twice loses nothing."""
+    """Is it an answer to the person? Not: text beside a call, or an answer to a remediation prompt. If in doubt the
+    question is repeated, which loses nothing."""
     message = branch[at]
     is_to_prompt = at > 0 and branch[at - 1].origin == MessageOrigin.REMEDIATION
     in_words = message.role == Role.ASSISTANT and bool(message.content.strip())
@@ -126,7 +126,7 @@ def _whole_rounds(units: Sequence[Unit]) -> list[Unit]:
 
 
 def whole_branch(dialog: Dialog) -> tuple[Message, ...]:
-    """All that was said on the branch that is shown, through all its courses."""
+    """The current branch through all its courses."""
     leaves = Message.objects.in_bulk([last for _course, last in earlier_ids(dialog)])
     earlier = [one for leaf in leaves.values() for one in course_branch(leaf)]
     return (*sorted(earlier, key=lambda one: one.seq), *course_branch(dialog.current_leaf))

@@ -1,6 +1,6 @@
 """A client's request as a turn of its dialog: taken up where its history is known, claimed at once, and concluded.
 
-The process that took it up drives it. One that dies leaves it interrupted: the client asks again.
+The process that took it up drives it. If it dies, the turn is interrupted, and the client asks again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class CompactingElsewhere(Exception):
 
 @dataclass(frozen=True)
 class Target:
-    """Who is spoken to: an agent, with the LLM that answers for it."""
+    """The requested agent, and the LLM that answers for it."""
 
     agent: Agent
     llm: LLM
@@ -132,7 +132,7 @@ def take_up(*, key: ApiKey, target: Target, request: ClientRequest, lookup: Hist
 
 @transaction.atomic
 def conclude(taken: Intake, *, prefix: Callable[[Intake, Outcome], str]) -> Outcome:
-    """Let the dialog go and say how it ended; an answer is known from now on by the prefix that it makes."""
+    """Release the dialog; the outcome. An answer can be recognised by its prefix from now on."""
     lease.release(taken.claim)
     outcome = outcome_of(taken.leaf)
     know_again(taken, outcome, prefix=prefix)
@@ -140,7 +140,7 @@ def conclude(taken: Intake, *, prefix: Callable[[Intake, Outcome], str]) -> Outc
 
 
 def know_again(taken: Intake, outcome: Outcome, *, prefix: Callable[[Intake, Outcome], str]) -> None:
-    """An answer, by the prefix that it makes. Its caller stores the answer, or has."""
+    """Store an answer's prefix, by which the next request recognises it."""
     last = outcome.generation
     if last is not None and last.status == Generation.Status.FINISHED and last.message:
         # What stands below an answer already (a refused call of ours) belongs to it.
@@ -149,8 +149,8 @@ def know_again(taken: Intake, outcome: Outcome, *, prefix: Callable[[Intake, Out
 
 
 def _one_at_a_time(owner_id: int, request: ClientRequest) -> None:
-    """Two requests of one conversation must find each other, so one waits for the other: of one name, or of histories
-    that begin alike. Where a transaction has the database alone, they find each other anyway."""
+    """Lock against other requests of the same conversation (the same name, or histories that begin alike), so that the
+    second sees the first. SQLite has one writer at a time anyway."""
     if connection.vendor == "postgresql" and request.messages and may_be_known(request):
         conversation = request.dialog_id or request.chat or request.messages[0].prefix
         begins = hashlib.sha256(f"{owner_id} {conversation}".encode()).digest()[:8]
@@ -223,14 +223,14 @@ def _new(owner: User, target: Target) -> tuple[Dialog, Course]:
 
 
 def _let_go(course: Course) -> None:
-    """As a message that is typed does: what a person undid is compacted again, if it is still too much."""
+    """End a hold after an undo, as a typed message does: the guard may compact again."""
     if course.guard_held:
         course.guard_held = False
         course.save(update_fields=["guard_held"])
 
 
 def _note(row: Dialog, key: ApiKey, request: ClientRequest, trimmed: Trimmed | None) -> None:
-    """Keep what the request asks for beside its messages. Written only where it is another than last time."""
+    """Store the request's other fields; written only if they have changed."""
     before = row.client
     wanted = beside_messages(key, request) | {"chat": request.chat or before.chat} | as_sent(trimmed)
     is_new = before._state.adding
@@ -244,7 +244,7 @@ def _note(row: Dialog, key: ApiKey, request: ClientRequest, trimmed: Trimmed | N
 
 
 def beside_messages(key: ApiKey, request: ClientRequest) -> dict[str, Any]:
-    """What a request asks for, as it is stored."""
+    """The request's fields beside its messages, as columns."""
     names = {tool["function"]["name"] for tool in request.tools}
     return {
         "api_key_id": key.pk,
@@ -258,7 +258,7 @@ def beside_messages(key: ApiKey, request: ClientRequest) -> dict[str, Any]:
 
 
 def _title(row: Dialog, request: ClientRequest, known: KnownPrefix) -> str:
-    """By what was asked first. Until its frame was known, a dialog was called by that."""
+    """From the first question. Before its frame was known, the title may have come from that."""
     if row.title and not known.frame:
         return row.title
     first, *_rest = [*_asked(request.messages), request.model]
@@ -274,7 +274,7 @@ def _asked(messages: Sequence[ClientMessage]) -> list[str]:
 
 
 def direct_agent(llm: LLM) -> Agent:
-    """Stands for an LLM that is spoken to without any agent: hidden, and without instructions."""
+    """The hidden agent, without instructions, that stands for an LLM in `/v1`."""
     slug = f"direct-{llm.pk}"
     found, _made = Agent.objects.get_or_create(
         slug=slug, defaults={"name": llm.slug[:120], "llm": llm, "is_direct": True, "enabled": False}

@@ -1,6 +1,6 @@
-"""The archive page: what the model no longer sees, by what took it away, and what is known of each message.
+"""The archive page: messages that the model no longer sees, grouped by what removed them.
 
-Tokens are estimated. A long message is read by its beginning only; the whole of it has an address of its own.
+Tokens are estimated. Only the beginning of a long message is read; the whole text has its own URL.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COUNTED_CHARS = 20_000
 SHOWN_LOSSES = 60
 # The columns of a run that are read; its view and what was read of each message are long.
 TOLD_OF_RUN = ("trigger", "queued_at", "estimated_before", "estimated_after", "losses")
-# What the user ruled comes first; bare numbers are many, and say least.
+# The order of losses: the user's rules first, bare numbers last.
 ORDER = {"binding": 0, "number": 2}
 
 
@@ -114,7 +114,7 @@ def _group(
 
 
 def _standing(dialog: Dialog) -> str:
-    """All text that the model sees now. A message that was brought back stands there, and is no loss."""
+    """All text that the model sees now, with messages that were brought back: these are no loss."""
     return "\n".join(piece.content for piece in next_context(dialog).pieces)
 
 

@@ -1,7 +1,7 @@
-"""The budget of the next request: what its tokens would be spent on, where its limit comes from, what happens next as
-the context fills, and what Dominds' own tools cost in each request.
+"""The budget of the next request: its tokens by category, the source of its limit, what happens next as the context
+fills, and the cost of Dominds' own tools.
 
-Everything here is estimated, but for the limit itself. It stands beside the health bar and never mixes with it.
+All is estimated, except for the limit. It is shown beside the measured health bar, never mixed with it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class LearnedCorrection:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportedRequest:
-    """The newest request that was reported: what the provider counted, and what the categories came to before."""
+    """The newest request with a report: the provider's tokens, and our estimate of them before."""
 
     reported: int
     estimated: int
@@ -84,7 +84,7 @@ class ReportedRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnToolsNow:
-    """`tokens` are what a request is shorter by without them, `share` is that of the room, where one is known."""
+    """`tokens`: what a request saves without them. `share`: of the room, if that is known."""
 
     names: tuple[str, ...]
     tokens: int

@@ -1,5 +1,5 @@
-"""The card of a dialog's newest compaction, from the run's row: phase, bar, colour and badge; in its fold what the
-compaction took, what it left, what was lost (all estimates); and how a person wants to see it.
+"""The card of a dialog's newest compaction, from its row: phase, bar, colour and badge; and its details: steps, sizes
+and losses (all estimated). A person's display settings are applied.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ INDETERMINATE = -1
 IN_RECOVERY = frozenset({"recovery", "fresh_start", "handover", "bare", "failed"})
 # Only these cards close by themselves: a recovery or a failure must be seen.
 HIDE_BY_THEMSELVES = frozenset({"success", "undone"})
-# What has ended otherwise is news so long, and in its course. Events and the page of each run keep it.
+# How long a run that ended otherwise is shown, in its course. Its events and page stay.
 NEWS_FOR = timedelta(hours=24)
 # Steps of the engine's own, which are no strategies.
 FRAME = frozenset({"detection", "recovery", "success"})
@@ -76,7 +76,8 @@ class Card:
 
 
 def compaction_card(dialog: Dialog) -> Card | None:
-    """The card of the newest run. None without a run, after it was shown long enough, or for who wants none."""
+    """The card of the newest run. None without a run, after it was shown long enough, or if the person wants no
+    cards."""
     display = display_of(dialog.owner_id)
     run = _newest.first(dialog.pk) if display.show else None
     if run is None or _is_told(run, display) or _is_old(dialog, run):

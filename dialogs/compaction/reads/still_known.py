@@ -1,5 +1,5 @@
-"""What the model still knows of a dialog: what was laid down and the facts in play, as they stand in its next request,
-and as they would stand after a compaction that nobody makes. Estimated; no model is asked, nothing is stored."""
+"""What the model still knows of a dialog: rules and facts in play, in its next request, and after a compaction that is
+only tried. Estimated; no model is asked, nothing is stored."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from health.compaction.terms.ports import Answer, Embed, Need
 from health.models import CompactionRun
 
 EMBEDDER = "static"
-# A trial is made while a person waits: of what is larger a preview is made by a worker.
+# Larger contexts are not tried, since a person waits; they can have a preview, which a worker makes.
 MOST_TOKENS = 200_000
 # Origins of messages that Dominds wrote and that repeat what somebody said.
 NOBODYS = (*INSERTED, MessageOrigin.HANDOVER)
