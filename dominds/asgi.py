@@ -39,7 +39,7 @@ async def mcp(*asgi: Any) -> None:
 
 
 def _handler(path: str) -> Callable[..., Any]:
-    if path.startswith("/v1/"):
+    if path.startswith("/v1/") or path == "/chat/completions":
         return api
     return mcp if path.rstrip("/") == "/mcp" else pages
 

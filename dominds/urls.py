@@ -35,5 +35,7 @@ urlpatterns = [
     path("admin/login/", accounts.admin_login),
     path("admin/", admin.site.urls),
     path("v1/", include(API)),
+    # Asked by a client whose base URL lacks the `/v1`.
+    path("chat/completions", endpoints.unknown_path),
     path("", include("dialogs.pages.urls")),
 ]

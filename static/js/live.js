@@ -56,10 +56,13 @@ function tellEnd() {
   else if (!document.querySelector("#rows > .attempt-row:last-child")) announce(words.replied);
 }
 
-// Without the socket an action's change is shown by loading the page again.
+// Without the socket an action's change is shown by loading the page again. Screen readers hear what a button did.
 document.addEventListener("htmx:afterRequest", (event) => {
-  const { successful, xhr } = event.detail;
-  if (successful && xhr.status === 204 && !connected) location.reload();
+  const { successful, xhr, requestConfig } = event.detail;
+  if (!successful || xhr.status !== 204) return;
+  const done = requestConfig.triggeringEvent?.submitter?.dataset.done;
+  if (!connected) location.reload();
+  else if (done) announce(done);
 });
 document.addEventListener("htmx:responseError", (event) => {
   if (event.detail.xhr.status === 422 && event.target.id !== "composer") {
