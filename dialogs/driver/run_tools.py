@@ -1,7 +1,7 @@
-"""One round of tool calls: check, run, record; a question waits, clear_mind comes last.
+"""Makes one round of tool calls: checks, runs and records them; a question waits for the person, clear_mind comes last.
 
-Whatever goes wrong in a call is the call's result. Neighbours that are declared safe run side by side; results
-keep the calls' order however they finish.
+An error becomes the call's result. Adjacent calls of tools that are declared `parallel` run at the same time; the
+results keep the calls' order.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ async def _run(claim: Claim, *, last: bool) -> None:
 
 
 async def _is_interrupted(claim: Claim, calls: Sequence[ToolCall]) -> bool:
-    """Where a person has typed something, no call is begun any more: the model reads it first."""
+    """If a person has typed something, start no further call: the model reads that first."""
     if not await in_db(is_message_waiting)(claim.dialog_id):
         return False
     await in_db(_leave_unmade)(claim, calls)
@@ -114,7 +114,7 @@ def _leave_unmade(claim: Claim, calls: Sequence[ToolCall]) -> None:
 
 
 def grouped(calls: Iterable[ToolCall], tools: dict[str, Tool]) -> list[list[ToolCall]]:
-    """Neighbours that may run side by side stand in one group, every other call in a group of its own."""
+    """Adjacent calls that may run at the same time form one group, every other call a group of its own."""
     groups: list[list[ToolCall]] = []
     beside = False
     for call in calls:
@@ -129,7 +129,7 @@ def grouped(calls: Iterable[ToolCall], tools: dict[str, Tool]) -> list[list[Tool
 
 
 async def _make(claim: Claim, call: ToolCall, tools: dict[str, Tool], *, last: bool, clears: bool = True) -> None:
-    """Make one call and record what came of it."""
+    """Make one call and record its result."""
     try:
         tool = _known(call, tools)
         arguments = _arguments(call, tool)
@@ -154,7 +154,7 @@ def _known(call: ToolCall, tools: dict[str, Tool]) -> Tool:
 
 
 def _arguments(call: ToolCall, tool: Tool) -> dict[str, Any]:
-    """The arguments, checked against the tool's schema. An empty text stands for none."""
+    """The arguments, checked against the tool's schema. An empty text means none."""
     try:
         arguments = json.loads(call.arguments or "{}")
     except RecursionError as error:
@@ -168,7 +168,7 @@ def _arguments(call: ToolCall, tool: Tool) -> dict[str, Any]:
 
 
 def _check(arguments: Any, tool: Tool) -> None:
-    """Raises ToolError for arguments that do not fit, and where a foreign tool's schema cannot be checked against."""
+    """Raises ToolError for invalid arguments, and for a foreign tool's schema that is invalid itself."""
     try:
         if isinstance(tool, OutsideTool) and (problem := schemas.problem_of(tool.parameters)):
             raise ToolError(f"This tool cannot be called: {problem}.")
@@ -182,7 +182,7 @@ def _check(arguments: Any, tool: Tool) -> None:
     except RecursionError as error:
         raise ToolError("The arguments, or this tool's description of them, are nested too deep.") from error
     except Exception as error:
-        # References that lead nowhere, numbers without measure: each library of jsonschema's raises its own.
+        # Unresolved references or huge numbers, for example: each library that jsonschema uses raises its own errors.
         logger.warning("Arguments of %s could not be checked: %r", tool.name, error)
         raise ToolError(f"The arguments cannot be checked against this tool's description: {error}") from error
 
@@ -239,12 +239,12 @@ def _policy(*names: str) -> RetryPolicy:
 
 
 def key_of(claim: Claim, call: ToolCall) -> str:
-    """One for each call, however often and by whomever it is made; and no other house has the same."""
+    """The call's idempotency key: the same for every try and worker, and unique among all installations."""
     return str(uuid5(claim.dialog_id, str(call.pk)))
 
 
 async def ask_person(claim: Claim, call: ToolCall, arguments: Arguments) -> None:
-    """Deliver the question, again if the database is away for the moment. The call is its key: it is asked once."""
+    """Store the question; retry while the database is away. The call is its key, so it is asked once."""
 
     async def deliver(_attempt: int) -> None:
         try:
@@ -270,7 +270,7 @@ def next_wait(
 ) -> float | None:
     """Seconds until the next try after this one failed, or None to give up.
 
-    Anything up to the whole backoff: `chance` in [0, 1) spreads those who fail together.
+    The wait is the backoff times `chance`, in [0, 1), so that calls that failed together do not retry together.
     """
     if attempt >= policy.max_attempts or not (is_safe or error.unsent):
         return None
@@ -294,10 +294,10 @@ async def with_retries(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     chance: Callable[[], float] = random.random,
 ) -> Result:
-    """What `make` brings, which is told which try it is. Before each wait `on_wait` is told the try that follows, and
-    in how many seconds. Raises ToolError.
+    """Call `make` with the number of the try until one succeeds. Before each wait `on_wait` gets the number of the next
+    try and the seconds. Raises ToolError.
 
-    Where another worker has died over it, `first` is the try that is due, after so many seconds.
+    If a worker died during an earlier try, `first` is the number of the try that is due, `after` so many seconds.
     """
     attempt = first
     if after:
