@@ -46,7 +46,7 @@ from dialogs.providers.http import bounded
 from dialogs.providers.pool import borrowed
 from dialogs.turns.reads.turns import unwanted
 from dialogs.turns.writes import generations
-from dialogs.turns.writes.generations import Answer, Partial
+from dialogs.turns.writes.generations import Answer, PartialAnswer
 from dialogs.turns.writes.lease import Claim
 from health.monitor.levels import Usage, UsageUnavailable
 from health.tokens.counters import rough
@@ -298,13 +298,13 @@ class StreamingAnswer:
     def is_due(self) -> bool:
         return self.live.seq > self.flushed_seq and time.monotonic() - self.flushed_at >= FLUSH_EVERY_SECONDS
 
-    def partial(self) -> Partial:
+    def partial(self) -> PartialAnswer:
         """The text so far, to be stored now."""
         self.flushed_at, self.flushed_seq = time.monotonic(), self.live.seq
         text, reasoning = self.live.text, self.live.reasoning
-        return Partial(self.claim, self.generation_id, text=text, reasoning=reasoning, seq=self.flushed_seq)
+        return PartialAnswer(self.claim, self.generation_id, text=text, reasoning=reasoning, seq=self.flushed_seq)
 
-    def is_kept(self, partial: Partial) -> None:
+    def is_kept(self, partial: PartialAnswer) -> None:
         self.live.kept, self.given = self.given, (len(partial.text), len(partial.reasoning))
 
 

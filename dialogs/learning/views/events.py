@@ -24,7 +24,7 @@ from django.views.decorators.http import require_safe
 
 from dialogs.transcript.views import key_in, person_of, render_part, staff_only
 from dialogs.turns.reads.events import (
-    Filter,
+    EventFilter,
     agents_to_choose,
     cause_of,
     codes_to_choose,
@@ -62,9 +62,9 @@ class EventQuery:
         )
 
     @property
-    def filter(self) -> Filter:
+    def filter(self) -> EventFilter:
         since = timezone.now() - timedelta(days=int(self.days)) if self.days else None
-        return Filter(code=self.code, agent_id=self.agent or None, llm_id=self.llm or None, since=since)
+        return EventFilter(code=self.code, agent_id=self.agent or None, llm_id=self.llm or None, since=since)
 
     def url(self, name: str, **more: Any) -> str:
         values = {"code": self.code, "agent": self.agent, "llm": self.llm, "days": self.days} | more
