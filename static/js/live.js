@@ -5,7 +5,10 @@ import { announce, showError } from "./base.js";
 const connection = document.getElementById("connection");
 const words = document.getElementById("words").dataset;
 const WAIT_MS = 3000;
+// Twice as long as the server takes to notice a change of which Redis told it nothing.
+const SILENT_MS = 10_000;
 let connected = false;
+let heard = 0;
 let focused = [];
 const isBusy = () => document.getElementById("turn").hasAttribute("data-busy");
 let wasBusy = isBusy();
@@ -33,6 +36,7 @@ function refocus(element) {
   if (document.activeElement === document.body) element?.closest("details")?.querySelector("summary").focus();
 }
 document.addEventListener("htmx:wsBeforeMessage", () => {
+  heard += 1;
   const active = document.activeElement;
   // A message's menu has no entries before it is opened.
   const menu = active?.closest(".message-menu")?.querySelector("summary");
@@ -63,6 +67,12 @@ document.addEventListener("htmx:afterRequest", (event) => {
   const done = requestConfig.triggeringEvent?.submitter?.dataset.done;
   if (!connected) location.reload();
   else if (done) announce(done);
+});
+// After a sleep the socket may be dead although nothing closed it: then what was sent would never be shown.
+document.addEventListener("htmx:beforeRequest", ({ target, detail: { xhr } }) => {
+  const before = heard;
+  const look = () => { if (heard === before && xhr.status === 204) location.reload(); };
+  if (target.id === "composer") xhr.addEventListener("load", () => setTimeout(look, SILENT_MS));
 });
 document.addEventListener("htmx:responseError", (event) => {
   if (event.detail.xhr.status === 422 && event.target.id !== "composer") {
