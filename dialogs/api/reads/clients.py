@@ -17,7 +17,7 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.db.models import BigIntegerField, CharField, F, Q, QuerySet
 
-from dialogs.api.reads.trimmed import LEAST_ANSWERED, LEAST_KNOWN, MOST_ALIKE, Trimmed, trimmed
+from dialogs.api.reads.trimmed import LEAST_ANSWERED, LEAST_KNOWN, MOST_ALIKE, SAID, Trimmed, trimmed
 from dialogs.api.requests import ClientMessage, ClientRequest
 from dialogs.models import ApiKey, Dialog, Generation, Message, PrefixNode, ToolCall
 from dialogs.models.message import MessageOrigin, Role
@@ -269,10 +269,8 @@ def _answers_of_ours(dialogs: Sequence[UUID], request: ClientRequest) -> dict[UU
     call_ids = {call.id: at for at, one in reversed(said) for call in one.calls if call.id}
     made = Message.objects.filter(dialog__in=dialogs, origin=MessageOrigin.AGENT)
     found: dict[UUID, dict[int, int]] = {}
-    # As it was made it may end with a line break.
-    wanted = [*texts, *(f"{text}\n" for text in texts), *(one.text for _at, one in said if one.text.strip())]
-    for dialog, text in made.filter(content__in=wanted).values_list("dialog", "content"):
-        found.setdefault(dialog, {})[texts[text.strip()]] = len(text.strip())
+    for dialog, text in made.annotate(said=SAID).filter(said__in=texts).values_list("dialog", "said"):
+        found.setdefault(dialog, {})[texts[text]] = len(text)
     calls = ToolCall.objects.filter(message__in=made, call_id__in=call_ids)
     for dialog, call_id in calls.values_list("message__dialog", "call_id") if call_ids else ():
         found.setdefault(dialog, {})[call_ids[call_id]] = len(call_id)

@@ -12,7 +12,8 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import BigIntegerField, CharField, F, IntegerField, QuerySet, TextField
+from django.db.models import BigIntegerField, Case, CharField, F, Func, IntegerField, QuerySet, TextField, Value, When
+from django.db.models.functions import StrIndex, Substr
 
 from dialogs.api.canonical import canonical_again, chained_below, following
 from dialogs.api.requests import ClientMessage, ClientRequest
@@ -33,6 +34,11 @@ REACH = 4
 MOST_PLACES = 3
 # A client keeps so many messages in front at the most, and so much of them may be its own note.
 MOST_FIRST, MOST_NOTED = 5, 500
+# A stored answer without the thoughts in front and the blanks around it, which clients take away.
+_BEHIND_THOUGHTS = Substr("content", StrIndex("content", Value("</think>")) + len("</think>"))
+_THINKS = When(content__startswith="<think>", content__contains="</think>", then=_BEHIND_THOUGHTS)
+_WORDS = Case(_THINKS, default="content", output_field=TextField())
+SAID = Func(_WORDS, Value(" \t\r\n\f\v\xa0\u3000"), function="TRIM", output_field=TextField())
 
 
 class Trimmed(NamedTuple):
@@ -78,15 +84,14 @@ def trimmed(owner_id: int, request: ClientRequest) -> Trimmed | None:
 def _ends(owner_id: int, request: ClientRequest, answer: ClientMessage) -> list[Message]:
     """Where the answer stands near the end of a dialog, the newest first."""
     whose = (owner_id, request.model, request.chat, REACH * len(request.messages) + MOST_ALIKE)
-    text = answer.text.strip()
-    rows = _calling(*whose, answer.calls[0].id) if answer.calls else _saying(*whose, {answer.text, text, f"{text}\n"})
+    rows = _calling(*whose, answer.calls[0].id) if answer.calls else _saying(*whose, answer.text.strip())
     named = [row for row in rows if request.dialog_id in ("", str(row.dialog_id))]
     return sorted(named, key=attrgetter("pk"), reverse=True)[:MOST_PLACES]
 
 
-@prepared(BigIntegerField(), CharField(), CharField(), IntegerField(), Many(TextField()))
-def _saying(owner_id: Any, model: Any, chat: Any, reach: Any, texts: Any) -> QuerySet[Message]:
-    return _near(owner_id, model, chat, reach).filter(content__in=texts)
+@prepared(BigIntegerField(), CharField(), CharField(), IntegerField(), TextField())
+def _saying(owner_id: Any, model: Any, chat: Any, reach: Any, text: Any) -> QuerySet[Message]:
+    return _near(owner_id, model, chat, reach).alias(said=SAID).filter(said=text)
 
 
 @prepared(BigIntegerField(), CharField(), CharField(), IntegerField(), CharField())

@@ -30,11 +30,13 @@ async def asked(client: Client, *history: dict[str, Any]) -> list[dict[str, Any]
     return [*history, assistant(response.json()["choices"][0]["message"]["content"])]
 
 
+@pytest.mark.parametrize("around", ["{}", " {}\n\n"])
 async def test_a_summary_in_front_of_our_answers_is_another_branch_of_their_dialog(
-    client_of_alice: Client, play: Play
+    client_of_alice: Client, play: Play, around: str
 ) -> None:
-    read = await sync_to_async(play)(said(120, ANSWER), said(120, "Well."))
+    read = await sync_to_async(play)(said(120, around.format(ANSWER)), said(120, "Well."))
     history = await asked(client_of_alice, user("What about the pump?"))
+    history[-1]["content"] = history[-1]["content"].strip()
 
     await asked(client_of_alice, SUMMARY, *history, user("And now?"))
 

@@ -3,6 +3,7 @@ first ones and a note of its own, or old results in fewer words."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -88,6 +89,21 @@ async def test_forty_turns_of_a_client_that_sends_thirteen_messages_are_one_dial
     for turn, request in enumerate(sent):
         so_far = [one["content"] for one in client.history[: 2 * turn + 1]]
         assert request == [SYSTEM["content"], *so_far[-13:]]
+
+
+@pytest.mark.parametrize("around", [" {}", "\n\n{} ", "{}\r\n\t", "<think>Well.</think>\n\n{}", "Say </think>. {}"])
+async def test_blanks_and_thoughts_around_an_answer_that_the_client_takes_away_do_not_matter(
+    client_of_alice: Client, play: Play, around: str
+) -> None:
+    await sync_to_async(play)(*(said(900, around.format(one["text"])) for one in answers(8)))
+    client = Trimming(client_of_alice, newest=5)
+
+    for turn in range(8):
+        await client.ask(f"Question {turn}. {long_text(turn, 1)}")
+        client.history[-1]["content"] = re.sub(r"^<think>.*</think>", "", client.history[-1]["content"]).strip()
+
+    assert await Dialog.objects.acount() == 1
+    assert await Message.objects.acount() == 16
 
 
 async def test_an_answer_that_is_asked_for_again_and_a_question_that_is_changed_stand_beside_the_old_ones(
