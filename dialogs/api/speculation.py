@@ -21,7 +21,7 @@ from dialogs.api.writes.client_turns import Target, beside_messages
 from dialogs.common.bounded import BoundedCache
 from dialogs.context.beginning import Beginning, standing_now
 from dialogs.context.border import Context, chat_request
-from dialogs.context.estimate import Sizing, going_on, offered_tools, said_bytes
+from dialogs.context.estimate import Sizing, extended, offered_tools, said_bytes
 from dialogs.driver.guarding import PreparedRequest, is_sent_as_it_is
 from dialogs.llms.guard import guard_of
 from dialogs.llms.reads import settings_for
@@ -120,7 +120,7 @@ def _context(place: AppendPoint, new: Sequence[ClientMessage]) -> Context:
     branch, client = (*place.branch, *rows), place.dialog.client
     beginning = Beginning(first=standing_now(place.dialog))
     found = Context(dialog=place.dialog, branch=branch, calls=calls, beginning=beginning, client=client)
-    return going_on(place.before.context, found) if place.before else found
+    return extended(place.before.context, found) if place.before else found
 
 
 def _calls(place: AppendPoint) -> dict[int, tuple[ToolCall, ...]]:

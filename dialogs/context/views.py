@@ -1,4 +1,4 @@
-"""The page of a dialog's standing rules: what every course and compaction carries, and what a person changes of it."""
+"""The page of a dialog's standing rules, which every course and compaction carries over. A person may change them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def page(request: HttpRequest, dialog: Dialog) -> HttpResponse:
 
 @of_dialog("POST")
 def change(request: HttpRequest, dialog: Dialog) -> HttpResponse:
-    """`rule` is the text that is changed; `text` the new one. What was typed stays on the page that refuses it."""
+    """`rule` is the text that is changed, `text` the new one. A refused text stays in the form."""
     rule, text = request.POST.get("rule", ""), request.POST.get("text", "")
     changes = {
         "add": partial(service.lay_down, text=text),
@@ -55,7 +55,7 @@ def change(request: HttpRequest, dialog: Dialog) -> HttpResponse:
 
 @dataclass(frozen=True, kw_only=True)
 class RuleInForce:
-    """`kind` is the ledger's word for it; empty where a person wrote the rule by hand, which has no `source`."""
+    """`kind` is its kind in the ledger; empty for a rule that a person typed here, which has no `source`."""
 
     text: str
     kind: str
@@ -72,7 +72,7 @@ class StandingRules:
 
 
 def standing_rules(dialog: Dialog) -> StandingRules:
-    """Reads all that was said on the branch that is shown: linear in its text."""
+    """Reads all messages of the shown branch: linear in their text."""
     by_hand = load(dialog.standing_rules)
     known = {rule.key for rule in by_hand}
     rules = [RuleInForce(text=rule.text, kind="", said_at=rule.at) for rule in by_hand if rule.holds]
