@@ -1,7 +1,8 @@
 """Where a client that trims its own history goes on: in one stored conversation, of which it leaves out what is old.
 
 It sends its newest messages as they stand there one after another, and before them perhaps its first ones, one of
-which it may have changed, or a note that something is missing. Old results and a stopped answer may be shortened, and old images gone.
+which it may have changed, or a note that something is missing. Old results and a stopped answer may be shortened, and
+old images gone.
 """
 
 from __future__ import annotations
