@@ -150,8 +150,9 @@ def _summarised(owner: User, request: ClientRequest) -> UUID | None:
     clients = Q(dialog__client__model=request.model, dialog__client__chat=request.chat, dialog__trashed_at=None)
     leaves = Message.objects.filter(clients, pk=F("dialog__current_leaf"), origin=MessageOrigin.AGENT)
     newest = leaves.filter(dialog__owner=owner, dialog__is_client_driven=True).order_by("-dialog__active_at")
-    for dialog, said, asked in newest.values_list("dialog", "content", "parent__content")[:MOST_ALIKE]:
-        if len(said) >= LEAST_ANSWERED and said.strip() in begins and ASKS_FOR_SUMMARY.search(asked or ""):
+    rows = newest.annotate(said=SAID).values_list("dialog", "said", "parent__content")
+    for dialog, said, asked in rows[:MOST_ALIKE]:
+        if len(said) >= LEAST_ANSWERED and said in begins and ASKS_FOR_SUMMARY.search(asked or ""):
             return dialog
     return None
 

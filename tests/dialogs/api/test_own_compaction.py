@@ -79,11 +79,12 @@ async def test_what_was_laid_down_and_pinned_is_kept_beside_a_clients_summary(
     assert await CompactionRun.objects.exclude(trigger="carried").acount() == 1
 
 
+@pytest.mark.parametrize("thoughts", ["", "<think>What was said?</think>\n\n"])
 async def test_a_summary_that_we_were_asked_for_is_a_branch_although_nothing_else_of_ours_is_left(
-    guarded_client: Client, play: Play
+    guarded_client: Client, play: Play, thoughts: str
 ) -> None:
     summary = f"The pump was checked twice, the valve once; the boiler is still to be done. {long_text(901, 2)}"
-    read = await sync_to_async(play)(said(900, ANSWER), said(900, summary), said(900, "Good."))
+    read = await sync_to_async(play)(said(900, ANSWER), said(900, thoughts + summary), said(900, "Good."))
     history = await asked(guarded_client, *long_history(30), user("And now?"))
     pinned = await Message.objects.aget(content__startswith="Question 3.")
     await MessageMark.objects.acreate(message=pinned, pinned=True)
