@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import uuid4
 
+from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -149,7 +150,10 @@ def act(request: HttpRequest, dialog: Dialog, action: Callable[[], object], *, d
         return render(request, "dialogs/detail.html", context, status=422)
     if is_fragment:
         return HttpResponse(status=204)
-    return redirect(way_back(request, fallback=f"{reverse('dialog', args=[dialog.pk])}#end"))
+    there = way_back(request, fallback=f"{reverse('dialog', args=[dialog.pk])}#end")
+    if there == reverse("dialog_settings", args=[dialog.pk]):
+        messages.success(request, _("Saved."))
+    return redirect(there)
 
 
 def action(service: Callable[..., object], *, by: bool = False) -> View:
