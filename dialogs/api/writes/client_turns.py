@@ -142,7 +142,7 @@ def conclude(taken: Intake, *, prefix: Callable[[Intake, Outcome], str]) -> Outc
 def know_again(taken: Intake, outcome: Outcome, *, prefix: Callable[[Intake, Outcome], str]) -> None:
     """Store an answer's prefix, by which the next request recognises it."""
     last = outcome.generation
-    if last is not None and last.status == Generation.Status.FINISHED and last.message:
+    if last is not None and last.status in (Generation.Status.FINISHED, Generation.Status.STOPPED) and last.message:
         # What stands below an answer already (a refused call of ours) belongs to it.
         end = newest_leaf(last.message) if outcome.calls else last.message
         remember(taken.leaf.dialog, message=end, prefix=prefix(taken, outcome))
