@@ -372,6 +372,24 @@ async def test_results_that_a_client_clears_stay_as_they_were_and_are_sent_as_it
     assert (seen.content.decode().count(CLEARED), "Rain 0." in seen.content.decode()) == (4, False)
 
 
+@pytest.mark.parametrize("turns", [1, 3])
+async def test_of_an_answer_that_was_stopped_the_client_may_have_less_than_came(
+    client_of_alice: Client, play: Play, turns: int
+) -> None:
+    read = await sync_to_async(play)(*(said(900, f"100%_\\ {one['text']}") for one in answers(turns + 2)))
+    client = Trimming(client_of_alice, newest=100)
+    await client.talk(turns)
+    stopped = await Message.objects.alatest("seq")
+    await Message.objects.filter(pk=stopped.pk).aupdate(cut_short=True)
+    client.history[-1]["content"] = stopped.content[:-20]
+
+    await client.talk(2)
+
+    assert await Dialog.objects.acount() == 1
+    assert await Message.objects.acount() == 2 * turns + 4
+    assert texts(read()[-1]) == [one["content"] for one in client.sent][:-1]
+
+
 async def test_an_image_that_a_client_drops_is_kept_and_sent_no_more(client_of_alice: Client, play: Play) -> None:
     await sync_to_async(play)(*answers(3))
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
