@@ -61,7 +61,7 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class LoopSign:
     """`count` calls of `tool`, or answers. Answers also have numbers: percent alike; characters of first and last."""
 
     kind: Kind
@@ -74,7 +74,7 @@ class Seen:
 class LoopFinding:
     """`over_hits`: how often the context was over its limit meanwhile."""
 
-    seen: tuple[Seen, ...]
+    seen: tuple[LoopSign, ...]
     over_hits: int = 0
 
 
@@ -114,7 +114,7 @@ def _with_progress(steps: Sequence[Step]) -> Iterator[tuple[Step, bool]]:
         known |= brought
 
 
-def _repeated(steps: Sequence[Step], kind: Kind, key: Callable[[Call], Hashable], *, enough: int) -> Iterator[Seen]:
+def _repeated(steps: Sequence[Step], kind: Kind, key: Callable[[Call], Hashable], *, enough: int) -> Iterator[LoopSign]:
     """Calls repeated since the last progress. Steps are counted: equal calls of one answer count once."""
     counts = Counter[Hashable]()
     names = {key(call): call.name for step in steps for call in step.calls}
@@ -124,7 +124,7 @@ def _repeated(steps: Sequence[Step], kind: Kind, key: Callable[[Call], Hashable]
         counts.update({found for call in step.calls if (found := key(call)) is not None})
     for found, count in counts.most_common():
         if count >= enough:
-            yield Seen(kind=kind, count=count, tool=names[found])
+            yield LoopSign(kind=kind, count=count, tool=names[found])
 
 
 def _texts(steps: Sequence[Step]) -> list[str]:
@@ -138,7 +138,7 @@ def _texts(steps: Sequence[Step]) -> list[str]:
     return texts
 
 
-def _answers_alike(texts: list[str], *, less: int) -> tuple[Seen, ...]:
+def _answers_alike(texts: list[str], *, less: int) -> tuple[LoopSign, ...]:
     for least, enough in ((LEAST_CHARACTERS, ALIKE), (LEAST_SHORT, ALIKE_SHORT)):
         if found := tuple(_alike([text for text in texts if _letters(text) >= least], enough=enough - less)):
             return found
@@ -149,7 +149,7 @@ def _letters(text: str) -> int:
     return len(text) + (LETTERS_A_SIGN - 1) * len(_SIGN.findall(text))
 
 
-def _alike(texts: list[str], *, enough: int) -> Iterator[Seen]:
+def _alike(texts: list[str], *, enough: int) -> Iterator[LoopSign]:
     """The newest answers in a row that are each similar to the one before."""
     found: list[float] = []
     for at in range(len(texts) - 1, 0, -1):
@@ -158,16 +158,16 @@ def _alike(texts: list[str], *, enough: int) -> Iterator[Seen]:
             break
         found.append(like)
     if len(found) + 1 >= enough:
-        yield Seen(kind=Kind.ANSWERS, count=len(found) + 1, numbers=(int(min(found) * 100),))
+        yield LoopSign(kind=Kind.ANSWERS, count=len(found) + 1, numbers=(int(min(found) * 100),))
 
 
-def _shrinking(lengths: list[int], *, enough: int) -> Iterator[Seen]:
+def _shrinking(lengths: list[int], *, enough: int) -> Iterator[LoopSign]:
     start = len(lengths) - 1
     while start > 0 and lengths[start - 1] > lengths[start]:
         start -= 1
     shrunk = lengths[start:]
     if len(shrunk) >= enough and shrunk[0] >= LEAST_TO_SHRINK and shrunk[-1] * 2 <= shrunk[0]:
-        yield Seen(kind=Kind.SHRINKING, count=len(shrunk), numbers=(shrunk[0], shrunk[-1]))
+        yield LoopSign(kind=Kind.SHRINKING, count=len(shrunk), numbers=(shrunk[0], shrunk[-1]))
 
 
 # --- The similarity of two texts in any language, in linear time ---

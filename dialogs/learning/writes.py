@@ -29,7 +29,7 @@ from dialogs.models import Agent, Dialog
 from dialogs.models.llm import ProviderKind
 from health.compaction.config import PASSAGES, TRIM, ContextConfig
 from health.configured import ONLY, context_config, context_settings
-from health.critic.chains import Chain, ChainChange, Estimate, Run, chain_change
+from health.critic.chains import Chain, ChainChange, Estimate, RewardedRun, chain_change
 from health.critic.replay import (
     COHERENCE_DROP,
     LEAST,
@@ -37,8 +37,8 @@ from health.critic.replay import (
     WINDOW,
     Finding,
     Growth,
-    Happened,
     LimitChange,
+    PastEvent,
     Rules,
     Subject,
     findings,
@@ -279,15 +279,15 @@ RUNS_OF = timedelta(days=90)
 MOST_RUNS = 5000
 
 
-def happened(now: datetime) -> Iterator[Happened]:
+def happened(now: datetime) -> Iterator[PastEvent]:
     """The last day's events that count for patterns, and the runs whose coherence was too low."""
     since = now - WINDOW
     events = ContextEvent.objects.filter(code__in=LEAST, happened_at__gt=since, agent__isnull=False)
     for code, agent_id, at in events.values_list("code", "agent_id", "happened_at"):
-        yield Happened(code=code, agent_id=agent_id, at=at)
+        yield PastEvent(code=code, agent_id=agent_id, at=at)
     drops = CompactionRun.objects.filter(coherence__lt=LEAST_COHERENCE, finished_at__gt=since)
     for agent_id, finished_at in drops.values_list("dialog__agent_id", "finished_at"):
-        yield Happened(code=COHERENCE_DROP, agent_id=agent_id, at=finished_at or now)
+        yield PastEvent(code=COHERENCE_DROP, agent_id=agent_id, at=finished_at or now)
 
 
 def subject_of(agent: Agent, config: ContextConfig, *, until: float) -> Subject | None:
@@ -322,14 +322,14 @@ def _growths(agent: Agent, *, until: float) -> Iterator[tuple[Dialog, Growth]]:
             yield dialog, growth_of(dialog, reserve=guard.reserve)
 
 
-def runs(now: datetime) -> list[Run]:
+def runs(now: datetime) -> list[RewardedRun]:
     """The rewards of automatic runs. Not of LM Studio's LLMs: their chain is fixed, not the configured one."""
     found = CompactionRun.objects.filter(
         finished_at__gt=now - RUNS_OF, reward__isnull=False, estimated_before__isnull=False, trigger__in=BY_ITSELF
     ).exclude(dialog__llm__provider__kind=ProviderKind.LMSTUDIO)
     newest = found.select_related("dialog__llm__provider").order_by("-id").defer("view", "removed", "coverage")
     return [
-        Run(
+        RewardedRun(
             llm=run.dialog.llm.slug,
             chain=configured(run.chain),
             limit=run.limit_tokens,

@@ -153,7 +153,7 @@ class Embeddings:
 
     def run(self, kind: str = DEFAULT) -> Embedder:
         """An embedder for one run: the same model for all texts, and None after the first failure."""
-        return Run(self, canonical(kind))
+        return RunEmbedder(self, canonical(kind))
 
     def choose(self, kind: str) -> Model | None:
         """The model asked for, else static vectors, else None; also None if another thread loads it for long.
@@ -212,7 +212,7 @@ class Embeddings:
         return self._models[kind]
 
 
-class Run:
+class RunEmbedder:
     """Answers all needs of one run with one embedder, as vectors of two cannot be compared."""
 
     def __init__(self, embeddings: Embeddings, kind: str) -> None:

@@ -28,7 +28,7 @@ Chain = tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Logged:
+class LoggedRun:
     """One run: its stratum, features of its context, the order that was used, and its reward."""
 
     stratum: str
@@ -48,7 +48,7 @@ class Estimate:
     runs_of_baseline: int
 
 
-def compare(logged: Sequence[Logged], *, action: str, baseline: str, confidence: float = 0.95) -> Estimate | None:
+def compare(logged: Sequence[LoggedRun], *, action: str, baseline: str, confidence: float = 0.95) -> Estimate | None:
     """Compare two orders; None if either has too few runs under like circumstances."""
     runs = _overlapping(logged, action, baseline)
     took = np.array([run.action == action for run in runs])
@@ -73,7 +73,7 @@ def compare(logged: Sequence[Logged], *, action: str, baseline: str, confidence:
     )
 
 
-def _overlapping(logged: Sequence[Logged], *actions: str) -> list[Logged]:
+def _overlapping(logged: Sequence[LoggedRun], *actions: str) -> list[LoggedRun]:
     """The runs of both orders, from strata that have enough of each."""
     counts: defaultdict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(actions, 0))
     for run in logged:
@@ -83,7 +83,7 @@ def _overlapping(logged: Sequence[Logged], *actions: str) -> list[Logged]:
     return [run for run in logged if run.action in actions and run.stratum in both]
 
 
-def _shares(runs: Sequence[Logged], took: NDArray[np.bool_]) -> Vector:
+def _shares(runs: Sequence[LoggedRun], took: NDArray[np.bool_]) -> Vector:
     """The propensity of each run: the share of the order in its stratum."""
     strata = np.array([run.stratum for run in runs])
     return np.array([took[strata == stratum].mean() for stratum in strata], dtype=np.float64)
@@ -101,7 +101,7 @@ def _expected(features: Vector, rewards: Vector, chose: NDArray[np.bool_], fold:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class RewardedRun:
     """A run that ended with a reward. `estimated` are the tokens before it."""
 
     llm: str
@@ -111,11 +111,11 @@ class Run:
     reward: float
 
     @property
-    def logged(self) -> Logged:
+    def logged(self) -> LoggedRun:
         """The run as `compare` needs it. Its stratum is the LLM, and whether it was over the limit."""
         excess = self.estimated / max(1, self.limit)
         level = "over" if excess > 1 else "under"
-        return Logged(
+        return LoggedRun(
             stratum=f"{self.llm} {level}",
             features=(log(max(excess, 0.01)), log(max(1, self.limit))),
             action=",".join(self.chain),
@@ -131,7 +131,7 @@ class ChainChange:
     by_llm: Mapping[str, Estimate] = field(default_factory=dict)
 
 
-def chain_change(runs: Sequence[Run], *, before: Chain) -> ChainChange | None:
+def chain_change(runs: Sequence[RewardedRun], *, before: Chain) -> ChainChange | None:
     """The order with the best lower bound. None if the evidence is not enough for any, or if one LLM is worse off.
 
     The more orders are compared, the higher the confidence of each must be (a correction for multiple comparisons).
@@ -145,8 +145,8 @@ def chain_change(runs: Sequence[Run], *, before: Chain) -> ChainChange | None:
     return max(better, key=lambda change: change.gain.lower, default=None)
 
 
-def _change(runs: Sequence[Run], before: Chain, after: Chain, confidence: float) -> ChainChange | None:
-    def compared(some: Sequence[Run]) -> Estimate | None:
+def _change(runs: Sequence[RewardedRun], before: Chain, after: Chain, confidence: float) -> ChainChange | None:
+    def compared(some: Sequence[RewardedRun]) -> Estimate | None:
         logged = [run.logged for run in some]
         return compare(logged, action=",".join(after), baseline=",".join(before), confidence=confidence)
 

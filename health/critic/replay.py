@@ -33,7 +33,7 @@ LEAST: Mapping[str, int] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Happened:
+class PastEvent:
     """An event by its code; COHERENCE_DROP is a compaction whose coherence was below `LEAST_COHERENCE`."""
 
     code: str
@@ -50,7 +50,7 @@ class Finding:
     count: int
 
 
-def findings(happened: Iterable[Happened], *, now: datetime) -> tuple[Finding, ...]:
+def findings(happened: Iterable[PastEvent], *, now: datetime) -> tuple[Finding, ...]:
     """The most frequent first. Events before the window or in the future do not count."""
     return frequent(Counter((one.agent_id, one.code) for one in happened if now - WINDOW < one.at <= now))
 
@@ -97,7 +97,7 @@ class Rules:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Happening:
+class ReplayTotals:
     """`over_hits` are requests above the limit before a compaction, `failures` those still above it afterwards."""
 
     requests: int = 0
@@ -107,16 +107,16 @@ class Happening:
     tokens_sent: int = 0
     tokens_removed: int = 0
 
-    def __add__(self, other: Happening) -> Happening:
-        return Happening(**{name: value + getattr(other, name) for name, value in vars(self).items()})
+    def __add__(self, other: ReplayTotals) -> ReplayTotals:
+        return ReplayTotals(**{name: value + getattr(other, name) for name, value in vars(self).items()})
 
 
 # (message index, tokens) -> the tokens after a compaction before the request at that message.
 Compacted = Callable[[int, int], int]
 
 
-def replay(growths: Iterable[Growth], rules: Rules) -> Happening:
-    return sum((gone_through(one, rules, to_the_goal(one, rules)) for one in growths), start=Happening())
+def replay(growths: Iterable[Growth], rules: Rules) -> ReplayTotals:
+    return sum((gone_through(one, rules, to_the_goal(one, rules)) for one in growths), start=ReplayTotals())
 
 
 def to_the_goal(growth: Growth, rules: Rules) -> Compacted:
@@ -125,9 +125,9 @@ def to_the_goal(growth: Growth, rules: Rules) -> Compacted:
     return lambda at, total: min(total, max(goal, growth.base + growth.sizes[at]))
 
 
-def gone_through(growth: Growth, rules: Rules, compacted: Compacted) -> Happening:
+def gone_through(growth: Growth, rules: Rules, compacted: Compacted) -> ReplayTotals:
     trigger = tokens(rules.threshold, rules.limit)
-    total, found = growth.base, Happening()
+    total, found = growth.base, ReplayTotals()
     for at, (size, asks) in enumerate(zip(growth.sizes, growth.asks, strict=True)):
         total += size
         if not asks:
@@ -135,7 +135,7 @@ def gone_through(growth: Growth, rules: Rules, compacted: Compacted) -> Happenin
         before = total
         if total > trigger:
             total = compacted(at, total)
-        found += Happening(
+        found += ReplayTotals(
             requests=1,
             over_hits=before > rules.limit,
             failures=total > rules.limit,
@@ -184,8 +184,8 @@ class LimitChange:
     agent_id: int
     before: int
     after: int
-    now: Happening
-    then: Happening
+    now: ReplayTotals
+    then: ReplayTotals
 
 
 def limit_change(subject: Subject, found: Collection[Finding]) -> LimitChange | None:

@@ -36,7 +36,7 @@ from health.compaction.config import ContextConfig
 from health.compaction.runner import run
 from health.compaction.terms.outcome import CompactionOutcome, Loss, Status
 from health.compaction.terms.ports import Answer, Embed, Need
-from health.critic.replay import Growth, Happening, Rules, gone_through, to_the_goal
+from health.critic.replay import Growth, ReplayTotals, Rules, gone_through, to_the_goal
 from health.models import CompactionRun, LlmPrice, WhatIf
 from health.models.claims import claimed_until, is_over
 
@@ -128,7 +128,7 @@ def _added(row: Row, one: ReplayResult, price: Decimal | None) -> Row:
 class ReplayResult:
     """`lost`: how many facts are only in the archive at the end; `bindings`: how many of them are binding sentences."""
 
-    happening: Happening
+    happening: ReplayTotals
     lost: int = 0
     bindings: int = 0
     # So many facts are lost that the engine stops listing them.
