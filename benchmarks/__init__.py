@@ -1,3 +1,3 @@
-"""Figures, one command each: `make bench`. Ratios against a named baseline of the same run; never a test."""
+"""Benchmarks, one module and command each: `make bench`. Figures are ratios to a baseline of the same run."""
 
 from __future__ import annotations

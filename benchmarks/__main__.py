@@ -25,7 +25,7 @@ from benchmarks import (
 )
 from benchmarks.gateways import installed
 
-# Fewer than fifty people, and for a minute: all of them are for an hour of its own.
+# Fewer than fifty people, for one minute: the full load takes an hour.
 FEW = ("--people", "10", "--clients", "10", "--agents", "4", "--dialogs", "100", "--seconds", "60")
 
 

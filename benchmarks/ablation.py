@@ -110,7 +110,7 @@ def _of_made(case: Case, ratio: str, known: bool) -> Row:
 
 
 def compacted(messages: Sequence[Message], **given: Any) -> Any:
-    """What fails from within because a part is missing is no measurement of it."""
+    """An error because a part is missing is not counted as its effect."""
     outcome = engine("health.services:compact_messages")(messages, **given)
     if failed := [step.why for step in outcome.steps if step.why and step.why.why is Why.FAILED]:
         raise RuntimeError(str(failed[0]))
@@ -118,7 +118,7 @@ def compacted(messages: Sequence[Message], **given: Any) -> Any:
 
 
 def means(rows: Iterator[Row]) -> dict[str, float]:
-    """By kind and ratio what is known; of values that were changed also how many are resolved."""
+    """`know` by kind and ratio; for changed values also the share that is resolved."""
     found: dict[str, float] = {}
     for (kind, ratio), group in grouped(rows).items():
         for name in ("know", "resolved"):

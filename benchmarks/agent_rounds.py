@@ -53,7 +53,7 @@ def install() -> None:
 
 
 def planned(body: Mapping[str, Any]) -> Reply:
-    """The call for the part after the one that was read last; the end after the last."""
+    """A call for the next part; after the last one the final answer."""
     found = _PART.match(text_of(body["messages"][-1]))
     last, of = (int(found[1]), int(found[2])) if found else (0, 1)
     return Reply(text=DONE) if last == of else Reply(calls=[("read_part", {"part": last + 1})])
@@ -61,7 +61,7 @@ def planned(body: Mapping[str, Any]) -> Reply:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What an agent read and said last, and what the server and Dominds saw of it."""
+    """What an agent read, its final answer, and what the server and Dominds recorded."""
 
     read: list[int]
     text: str

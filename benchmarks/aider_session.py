@@ -40,7 +40,7 @@ STATED = (
 # How aider's own request for a commit message begins.
 COMMITTING = "one-line Git commit messages"
 ASKED = re.compile(r"add function (part_\d+)")
-# As aider is told to be asked nothing, to fetch nothing and to report nothing.
+# Options with which aider asks nothing, downloads nothing and reports nothing.
 QUIET = (
     *("--yes-always", "--no-check-update", "--no-show-model-warnings", "--analytics-disable", "--no-pretty"),
     *("--no-fancy-input", "--no-show-release-notes", "--no-detect-urls", "--no-suggest-shell-commands"),
@@ -74,7 +74,7 @@ def written(body: Mapping[str, Any]) -> Reply:
 
 @dataclass(frozen=True, kw_only=True)
 class SessionRecord:
-    """A session as git, the server and Dominds saw it. `compacted_at` in seconds since the epoch."""
+    """A session as git, the server and Dominds recorded it. `compacted_at`: seconds since the epoch."""
 
     commits: int
     functions: int
@@ -121,7 +121,7 @@ def a_repository() -> Iterator[Path]:
 
 
 def edit(place: Path, url: str, key: str, *, edits: int, summarise: bool) -> None:
-    """One session: its messages are lines of its input, as if they were typed."""
+    """Run one session; its messages are lines of aider's standard input."""
     said = [f"Please add function part_{number} to app.py." for number in range(1, edits + 1)]
     said[0] = " ".join([*STATED, said[0]])
     settings = {
@@ -132,7 +132,7 @@ def edit(place: Path, url: str, key: str, *, edits: int, summarise: bool) -> Non
     }
     settings["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     command = [str(PROGRAMS / "aider"), *QUIET, "--model", "openai/house/house-13b", "app.py"]
-    # It sums up its history by itself above a thousand tokens, unless it is told a number that is never reached.
+    # aider summarises its own history above a thousand tokens; this number is never reached.
     command += [] if summarise else ["--max-chat-history-tokens", "1000000"]
     subprocess.run(
         command,

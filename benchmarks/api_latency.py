@@ -54,7 +54,7 @@ class Measured:
 
 
 class Client:
-    """One connection that is kept. It reads no more than it must: a client that parses would be measured too."""
+    """One kept connection. It parses as little as possible, so that the client's own work is not measured."""
 
     def __init__(self, gateway: Gateway, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.gateway, self.reader, self.writer = gateway, reader, writer
@@ -93,7 +93,7 @@ async def connected(gateway: Gateway) -> AsyncIterator[Client]:
 
 
 async def measured(gateway: Gateway, *, at_once: int, requests: int, turns: int) -> Measured:
-    """So many clients side by side, each with its own conversations. What comes before `turns` is not timed."""
+    """Concurrent clients, each with its own conversations. The turns before `turns` are not timed."""
     each = max(2, requests // at_once)
     ready = asyncio.Barrier(at_once + 1)
     tasks = [asyncio.create_task(one_client(gateway, number, each, turns, ready)) for number in range(at_once)]
@@ -104,7 +104,8 @@ async def measured(gateway: Gateway, *, at_once: int, requests: int, turns: int)
 
 
 async def one_client(gateway: Gateway, number: int, requests: int, turns: int, ready: asyncio.Barrier) -> list[Times]:
-    """Short conversations, one a request; or, with `turns`, one that had so many before and grows by one a request."""
+    """Conversations of one request each; with `turns`, one that starts with so many turns and grows with each
+    request."""
     told = f"{os.getpid()}-{time.monotonic_ns()}-{number}"
     async with connected(gateway) as client:
         messages: list[Message] = []
@@ -147,7 +148,7 @@ def table(gateways: dict[str, Gateway], *, at_once: int, requests: int, turns: i
 
 
 def guard_costs(runs: int, requests: int) -> bool:
-    """Is it no more than `MOST_MS`, in the median of the runs?"""
+    """Is the median of the runs at most `MOST_MS`?"""
     with ExitStack() as opened:
         guarded = opened.enter_context(GATEWAYS["dominds"](opened.enter_context(serving("benchmarks.instant"))))
         pair = (replace(guarded, model=UNGUARDED), guarded)
@@ -170,8 +171,8 @@ def compared(pair: Sequence[Gateway], turns: int, runs: int, requests: int) -> f
 
 
 async def in_turn(gateways: Sequence[Gateway], turns: int, requests: int) -> list[list[float]]:
-    """Seconds to the first word, of each gateway. Request by request, so that other load meets both alike; a
-    conversation begins with so many turns, and grows to twice as many."""
+    """Seconds to the first word for each gateway. They take turns, request by request, so that other load affects both.
+    A conversation starts with so many turns and grows to twice as many."""
     async with AsyncExitStack() as opened:
         clients = [await opened.enter_async_context(connected(gateway)) for gateway in gateways]
         times: list[list[float]] = [[] for _client in clients]

@@ -27,7 +27,7 @@ WAYS: dict[str, Starts] = {"direct": direct, **{name: GATEWAYS[name] for name in
 
 @dataclass(frozen=True, kw_only=True)
 class SessionOutcome:
-    """One session through one way. `answered` are turns with the answer that was written for them."""
+    """One session. `answered`: the turns that got the answer written for them."""
 
     answered: int
     first_refused: int
@@ -50,7 +50,7 @@ def hold_all(cases: Sequence[Case], start: Starts) -> list[SessionOutcome]:
 
 
 def hold(case: Case, gateway: Gateway, seen: Seen) -> SessionOutcome:
-    """The client's side: ask, read the stream, resend everything."""
+    """The client: ask, read the stream, resend everything."""
     turns, refused, started = len(case.messages) // 2, list[int](), time.perf_counter()
     for turn in range(1, turns + 1):
         if ask(gateway, case, turn) != case.messages[asked(turn) + 1]["content"]:
@@ -66,7 +66,7 @@ def hold(case: Case, gateway: Gateway, seen: Seen) -> SessionOutcome:
 
 
 def ask(gateway: Gateway, case: Case, turn: int) -> str:
-    """The text of the answer; what was said before an error, if one came."""
+    """The text of the answer; after an error what came before it."""
     body = {"model": gateway.model, "stream": True, "messages": case.messages[: asked(turn) + 1]}
     said = ""
     headers = {"Authorization": f"Bearer {gateway.key}"}

@@ -1,4 +1,4 @@
-"""A run on its own: what a generation costs us in the first courses and in the last. The provider costs nothing.
+"""An autonomous run: what a generation costs Dominds in the first courses and in the last. The provider costs nothing.
 
 Any two stretches of 50 generations do the same work (`tests/dialogs/driver/long_script.py`), so whatever differs
 between the first and the last comes from the dialog's length. SQLite, one process, a real Valkey.

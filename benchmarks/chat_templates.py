@@ -1,4 +1,4 @@
-"""What servers make of a request before they count it: each family's published chat template.
+"""The prompts that servers make of a request: each family's published chat template.
 
 Written from the templates that the models are published with, and OpenAI's from its documentation. A prompt is a
 list of pieces: text, which the vocabulary counts, and CONTROL, one token each.

@@ -64,7 +64,7 @@ def single_runs() -> None:
         f"{UNITS} units of {UNIT_TOKENS} tokens to half of them, warm, best of {ROUNDS} runs (bound {BOUND_MS:,} ms)\n"
     )
     print(f"{'chain':16} {'embedder':18} {'ms':>6} {'judged':>6}   slowest step")
-    # With a clock that stands still MiniLM is never found too slow to be used, however busy the machine is.
+    # The clock stands still, so that MiniLM is not given up as too slow on a busy machine.
     models = Embeddings({"minilm": MiniLM, "static": StaticVectors}, clock=lambda: 0.0)
     for answering in (nobody, models.run("static"), models.run("minilm")):
         for name, chain in CHAINS.items():
@@ -95,7 +95,7 @@ def flatness(name: str, chain: Sequence[str] | None) -> None:
 
 
 def unseen(kind: str) -> None:
-    """Each conversation is compacted to about a quarter, and at once again; of the first the vocabulary is loaded."""
+    """Compact each conversation to about a quarter, twice. Before that the vocabulary is loaded."""
     costs = [(cost_of(case.messages), cost_of(case.messages)) for case in cases(kind, 41, 1 + UNSEEN, chars=CHARS)]
     new, again = zip(*costs[1:], strict=True)
     print(f"{kind:16}{fmean(new):8.1f}{max(new):8.1f}{fmean(again):8.1f}")

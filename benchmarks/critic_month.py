@@ -21,8 +21,8 @@ from health.critic.replay import (
     TOKEN_LIMIT_EXCEEDED,
     WINDOW,
     Growth,
-    Happened,
-    Happening,
+    PastEvent,
+    ReplayTotals,
     Rules,
     Subject,
     findings,
@@ -40,7 +40,7 @@ BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
 
 @dataclass(kw_only=True)
 class SimulatedAgent:
-    """`limit` is what the critic has made of it so far, `set_limit` what it was set to."""
+    """`set_limit`: the limit as it was set at first. `limit`: the present one, after the critic's proposals."""
 
     number: int
     window: int
@@ -50,7 +50,7 @@ class SimulatedAgent:
     base: int
     limit: int = 0
     seen: list[Growth] = field(default_factory=list)
-    happened: list[Happened] = field(default_factory=list)
+    happened: list[PastEvent] = field(default_factory=list)
 
     @property
     def cap(self) -> int:
@@ -61,7 +61,7 @@ class SimulatedAgent:
 class Month:
     """Over-hits in dialogs that the critic never saw; `steady` counts the second half of the month alone.
 
-    `at_the_window` would be left if every limit were as high as its window lets it be: nobody can do better.
+    `at_the_window`: over-hits with every limit as high as its window allows, the least possible.
     """
 
     requests: int
@@ -95,7 +95,7 @@ def a_dialog(agent: SimulatedAgent, chance: random.Random) -> Growth:
     return Growth(base=agent.base, sizes=sizes, asks=tuple(at % 2 == 0 for at in range(count)))
 
 
-def lived(growth: Growth, limit: int, chance: random.Random) -> Happening:
+def lived(growth: Growth, limit: int, chance: random.Random) -> ReplayTotals:
     """Simulate one dialog under the agent's present limit."""
     return replay([growth], Rules(limit=limit, goal=0.7 * chance.uniform(0.8, 1.13)))
 
@@ -121,16 +121,16 @@ def month(*, count: int = AGENTS, days: int = DAYS, seed: int = SEED) -> Month:
 
 @dataclass(frozen=True, kw_only=True)
 class Day:
-    under_set: Happening
-    under_now: Happening
-    at_the_window: Happening
+    under_set: ReplayTotals
+    under_now: ReplayTotals
+    at_the_window: ReplayTotals
     proposals: int
     is_past_the_window: bool
 
 
 def _day(agent: SimulatedAgent, day: int, chance: random.Random) -> Day:
-    """The critic looks in the evening; what it proposes holds from the next morning on."""
-    under_set = under_now = at_the_window = Happening()
+    """The critic runs in the evening; its proposals are in force from the next morning."""
+    under_set = under_now = at_the_window = ReplayTotals()
     for _each in range(DIALOGS_A_DAY // 2):
         unseen, noise = a_dialog(agent, chance), chance.random()
         under_set += lived(unseen, agent.set_limit, random.Random(noise))
@@ -153,7 +153,7 @@ def _live_and_see(agent: SimulatedAgent, at: datetime, chance: random.Random) ->
     agent.seen = [*agent.seen, growth][-NEWEST:]
     codes = [OVER_HIT] * came.over_hits + [TOKEN_LIMIT_EXCEEDED] * came.failures
     agent.happened = [one for one in agent.happened if one.at > at - WINDOW]
-    agent.happened += [Happened(code=code, agent_id=agent.number, at=at) for code in codes]
+    agent.happened += [PastEvent(code=code, agent_id=agent.number, at=at) for code in codes]
 
 
 def _look(agent: SimulatedAgent, *, now: datetime) -> bool:

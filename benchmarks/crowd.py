@@ -40,7 +40,7 @@ class Crowd(HttpUser):
         return f"{name} *" if Crowd.outside else name
 
     def told(self, kind: str, name: str, since: float, error: Exception | None = None) -> None:
-        """Report what took from `since` until now."""
+        """Report the time since `since` under this name."""
         self.environment.events.request.fire(
             request_type=kind,
             name=self.named(name),
@@ -153,7 +153,7 @@ class Client(Crowd):
     def _lines(self, body: dict[str, Any]) -> Iterator[bytes]:
         headers = {"Authorization": f"Bearer {SETUP['key']}"}
         url = f"{self.host}/v1/chat/completions"
-        # Past locust's own client: what it would report of a stream is when its head came.
+        # Not locust's own client, which reports only when a stream's headers came.
         with requests.post(url, json=body, headers=headers, stream=True, timeout=ANSWER_SECONDS) as found:
             found.raise_for_status()
             yield from found.iter_lines()

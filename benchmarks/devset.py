@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from benchmarks.devsets import airline, assistant, chat, clinic, lookalikes, shop, stress, vendored
 from benchmarks.devsets.case import Case
 
-# Each kind is written by several hands, so that nothing is tuned to one of them.
+# Several generators for each kind, so that nothing is tuned to one of them.
 KINDS: dict[str, tuple[Callable[[str, int], Case], ...]] = {
     "chat": (chat.friends, assistant.assistant, chat.chinese, chat.team),
     "service": (shop.shop, airline.airline, clinic.clinic),

@@ -1,6 +1,6 @@
-"""What of a conversation counts as a fact, and whether it still stands: identifiers, numbers, and values of calls.
+"""Facts of a conversation (identifiers, numbers, values of calls), and whether a text still contains them.
 
-A fact stands where it is no part of a longer word. Whether that is worth anything is told by the words around it.
+A fact counts only as a whole word, and only among some of the words that stood around it before.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from benchmarks.devsets.case import Message
 
 # Characters on each side of a fact that make its context.
 NEAR = 80
-# A fact stands among at least so many of the words that it once stood among: a list of names is no memory.
+# At least this share of the words around a fact must still be there: a bare list of names is worth nothing.
 FEWEST_NEAR = 3
 SHORTEST, LONGEST = 2, 120
 MOST_PLACES = 40
@@ -97,7 +97,7 @@ def _values(text: str) -> list[str]:
 
 
 def places(needle: str, hay: str) -> Iterator[int]:
-    """Where it stands, not as a part of a longer word; Chinese has no such borders."""
+    """Where the fact occurs as a whole word; in Chinese anywhere."""
     at = hay.find(needle)
     while at >= 0:
         behind = at + len(needle)

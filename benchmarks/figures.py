@@ -1,6 +1,6 @@
 """One table of what methods keep: ours with its interval, chance, the best rival, the lead over it, and the oracle.
 
-Intervals are of 95 %, by bootstrap over conversations: the cases of one conversation are no independent witnesses.
+Intervals are 95 %, by bootstrap over conversations, since the cases of one conversation are not independent.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def fill(*, owners: Sequence[User], agent: Agent, dialogs: int, messages: int) -
 
 
 def text(rng: random.Random, words: int = WORDS) -> str:
-    """Words that are frequent and rare as in a language: the first of the vocabulary stand everywhere."""
+    """Words with frequencies as in a language: the first ones of the vocabulary are the most frequent."""
     return " ".join(f"word{int(VOCABULARY * rng.random() ** 3)}" for _ in range(words)).capitalize() + "."
 
 
@@ -182,7 +182,7 @@ def _cells(row: models.Model, columns: Sequence[Any]) -> list[Any]:
     return [column.get_db_prep_value(column.value_from_object(row), connection) for column in columns]
 
 
-# Statements that take one away, and that make it again: of what these tables have beside their keys. Checks stay.
+# For each index and constraint of these tables, but primary keys and checks: statements that drop and create it.
 BESIDE_KEYS = """
     SELECT format('DROP INDEX %%s', indexrelid::regclass), pg_get_indexdef(indexrelid), 2
     FROM pg_index WHERE indrelid::regclass::text = ANY(%(tables)s)
@@ -197,7 +197,7 @@ BESIDE_KEYS = """
 
 @contextmanager
 def _without_indexes() -> Iterator[None]:
-    """On PostgreSQL they are made in one go afterwards, which takes a fraction of the time."""
+    """On PostgreSQL indexes are dropped and created afterwards, which takes a fraction of the time."""
     if connection.vendor != "postgresql":
         yield
         return

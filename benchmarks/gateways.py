@@ -1,4 +1,4 @@
-"""What can stand between a client and a model server, started as its users start it: Dominds and its peers.
+"""Gateways between a client and a model server, started as their users start them: Dominds and its peers.
 
 Peers have a virtual environment of their own, as their pins are not ours: `var/bench-peers`, or the one that
 DOMINDS_BENCH_PEERS names. `install()` makes it.
@@ -42,7 +42,7 @@ class Gateway:
     pids: list[int] = field(default_factory=list)
 
     def cpu_seconds(self) -> float:
-        """What its processes have computed so far, and those that they started and have waited for."""
+        """CPU seconds of its processes so far, including ended children."""
         return sum(_cpu_seconds(pid) for pid in self.pids)
 
 
@@ -151,7 +151,7 @@ def litellm(upstream: str, window: int | None = None) -> Iterator[Gateway]:
 
 @contextmanager
 def daphne(upstream: str, window: int | None = None) -> Iterator[Gateway]:
-    """The server and the HTTP client that Dominds is made of, with nothing between them: its floor."""
+    """Dominds' web server and HTTP client with nothing between them: the least that it could add."""
     port = free_port()
     command = [sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(port), "benchmarks.passed_on:application"]
     with _running(command, {"DOMINDS_BENCH_UPSTREAM": upstream}, port) as pid:
@@ -183,7 +183,7 @@ def serving(module: str, *arguments: str) -> Iterator[str]:
 
 @contextmanager
 def _running(command: Sequence[str], settings: Mapping[str, str], port: int) -> Iterator[int]:
-    """A server, from when it listens until it is not needed any more; its process id."""
+    """Run a server until the block ends; its process id."""
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **settings}, stdout=log, stderr=log)
         try:

@@ -11,7 +11,7 @@ import tests.environment  # noqa: F401  # sets the data folder and starts Valkey
 
 
 def prepare() -> None:
-    """Afterwards models can be imported, and the database has its tables."""
+    """Create the tables; after this, models can be imported."""
     # No worker runs beside: whoever waits for a compaction does it, at once.
     settings = {"DJANGO_SETTINGS_MODULE": "dominds.settings", "DOMINDS_COMPACTION_WAIT_SECONDS": "0.001"}
     os.environ.update(settings | {"DOMINDS_LOG_LEVEL": "ERROR", "DOMINDS_LEASE_SECONDS": "30"})

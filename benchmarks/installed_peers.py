@@ -43,7 +43,7 @@ def _langchain(**options: str) -> Any:
 
 
 def harness(messages: Sequence[Message], limit: int, task: str) -> list[Message]:
-    """Its tiers without a model: old tool results are cleared, then the window slides until the rest fits."""
+    """Its steps without a model: clear old tool results, then drop the oldest messages until the rest fits."""
     from pydantic_ai.models.test import TestModel
     from pydantic_ai_harness.compaction import ClearToolResults, SlidingWindowCompaction, compact_now
 

@@ -1,7 +1,7 @@
-"""How well a request eight times longer than any before it is foretold: `python -m benchmarks.jumps`.
+"""The error of an estimate for a request eight times longer than any before it: `python -m benchmarks.jumps`.
 
-Servers are made up: of any ratio between texts and estimates, and writing none, half, all or one and a half of the
-tools' estimate into the prompt. The peer is one ratio of reported to estimated tokens for text and tools together.
+Servers are simulated: with various ratios of text tokens to estimates, and with none, half, all or one and a half of
+the tools' estimate in the prompt. The peer is one ratio of reported to estimated tokens for text and tools together.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NOISE, JUMP, TIMES = 0.015, 8, 20
 
 
 def missed(share: float, reports: int, *, knows_tools: bool) -> list[float]:
-    """In percent of what is reported, for each made-up server and chat; the same ones for both."""
+    """Errors in percent of the report, for each simulated server and chat."""
     chance = random.Random(f"{share} {reports}")
     return [
         100 * one_miss(chance, share, ratio, tools, reports, knows_tools=knows_tools)
@@ -57,7 +57,7 @@ def cell(share: float, reports: int) -> str:
 
 
 def twentieth(some: Sequence[float]) -> float:
-    """The one in twenty that is foretold too low."""
+    """The 5th percentile: one in twenty is predicted lower."""
     return sorted(some)[len(some) // 20]
 
 

@@ -24,7 +24,7 @@ Figures = dict[str, float | None]
 SHORT_TURN = 24
 # A value and what it is said of stand within so many characters.
 REACH = 160
-# Who says the old value and says that it is old misleads nobody.
+# Words that mark a value as old: such a mention is not misleading.
 _SAYS_OLD = re.compile(
     r"(?:\b(?:was|were|not|instead of|rather than|previously|formerly|no longer|superseded|replac\w+|old)\b"
     r"|原[来为]|不再|而不是|不是|作废)\W{0,3}(?:\w+\W+){0,2}$",
@@ -44,7 +44,7 @@ def steps(messages: Sequence[Message]) -> list[list[int]]:
 
 
 def judged(moment: Moment, result: Sequence[Message], *, limit: int) -> Figures:
-    """The figures of one result. What is over the limit loses its oldest steps first, as on a server."""
+    """The figures of one result. A result over the limit loses its oldest steps first, as on a server."""
     texts = list(_read_by_a_server(moment, result, limit))
     blob, said = "\n".join(texts), grams(texts)
     figures: Figures = {
@@ -81,7 +81,7 @@ def _turns(turns: Sequence[str], texts: Sequence[str]) -> list[bool]:
 
 
 def changes(probes: Mapping[str, Any], texts: Sequence[str]) -> Figures:
-    """Of values that were changed: resolved where the new one stands and the old one does not, or is said to be old."""
+    """For changed values: resolved if the new one is there and the old one is not, or is marked as old."""
     bare = [_without(text, probes["retold"]) for text in texts]
     found = [
         (all(stands(probe, texts) for probe in one["new"]), any(_is_valid(old, bare) for old in one["old"]))

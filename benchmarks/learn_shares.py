@@ -1,8 +1,8 @@
-"""Do the numbers of `select_passages` stand? `python -m benchmarks.learn_shares --recordings DIR [--every 4]`.
+"""Are the numbers of `select_passages` well chosen? `python -m benchmarks.learn_shares --recordings DIR [--every 4]`.
 
-Each number is tried smaller and larger, alone; no model is asked. It stands unless one change helps both halves of the
-conversations by more than half a point: what helps only the half that it was chosen on is chance. The table below is
-all the numbers there are to learn, with where today's are from.
+Each number is tried smaller and larger, one at a time; no model is asked. A change is better only if it helps both
+halves of the conversations by more than half a point: an improvement on one half may be chance. The table below lists
+all such numbers, and what today's were set on.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ NUMBERS = (
 
 
 def score(cases: Sequence[Moment], ratios: Sequence[str], given: dict[str, float]) -> float:
-    """The mean over kinds and ratios of what is known, in per cent: no kind counts more for having more cases."""
+    """The mean of `know` over kinds and ratios, in per cent; each kind has the same weight."""
     groups = grouped(kept(cases, (), ratios, given)).values()
     return 100 * fmean(mean(group[OURS].values(), "know") for group in groups)
 

@@ -1,4 +1,4 @@
-"""A compaction from its trigger to the view that holds: 50 messages of about 200 tokens, by the real worker.
+"""The time from a compaction's trigger to the view in force: 50 messages of about 200 tokens, by the real worker.
 
 `python -m benchmarks.live_compaction [runs]`. From the moment before the run is queued until its row says applied: the
 database, Redis, the worker, the engine with MiniLM, and the compare-and-swap. The first run loads the model.

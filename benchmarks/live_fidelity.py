@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Message = dict[str, Any]
 LIBRARY, LIVE, AS_LIVE = "dominds", "live path", "library, as live"
-# A window that no recording comes near.
+# A window larger than any recording.
 WINDOW = 1_000_000
 TRIES = 4
 
@@ -44,13 +44,13 @@ def measuring(folder: Path) -> ModuleType:
 
 @dataclass
 class LivePath:
-    """One house for all recordings: each becomes a dialog of its own."""
+    """Compacts recordings in one installation; each becomes a dialog of its own."""
 
     key: Any
     llm: Any
     stored: int = 0
     calibrated: int = 0
-    # What was aimed at in the end, by case and limit.
+    # The run's limit that was used in the end, by case and limit.
     aims: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def compacted(self, case: Any, limit: int) -> tuple[list[Message], bool]:
@@ -118,13 +118,13 @@ class LivePath:
         return queue_run(dialog, guard=guard, trigger=CompactionRun.Trigger.PRE_REQUEST)
 
     def calibrate(self, dialog: Dialog) -> None:
-        """As if the server had reported what is estimated: `compact_messages` has no margin for an unknown model."""
+        """Learn a report that equals the estimate, so that there is no margin: `compact_messages` has none either."""
         from dialogs.context.estimate import Sizing, offered_tools, present_context
         from dialogs.context.writes import learn_from_usage
 
         while self.calibrated < ENOUGH_SAMPLES:
-            told = Sizing(present_context(dialog), offered_tools(dialog)).foretold
-            learn_from_usage(llm=dialog.llm, foretold=told, reported=told.raw.text + told.raw.tools)
+            told = Sizing(present_context(dialog), offered_tools(dialog)).request_estimate
+            learn_from_usage(llm=dialog.llm, estimate=told, reported=told.raw.text + told.raw.tools)
             self.calibrated += 1
 
     def dialog_of(self, messages: Sequence[Message]) -> Dialog:

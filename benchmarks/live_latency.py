@@ -34,7 +34,7 @@ from dialogs.models import LLM, Agent, Provider
 provider = Provider.objects.create(name="scripted", kind="scripted", base_url="script.json")
 Agent.objects.create(name="Helper", slug="helper", llm=LLM.objects.create(provider=provider, model_id="tiny"))
 """
-# The area of a priority stands in the card's badge: a stamp in it is seen wherever the card is.
+# The area of a priority is shown in the card's badge, so a stamp in it can be seen in the page.
 WORKER = """
 import time
 from dialogs.models import Dialog
@@ -76,7 +76,7 @@ def sockets(count: int, stack: Stack, dialog: str, cookie: str) -> Iterator[list
                 except TimeoutError:
                     continue
                 now = time.time_ns() // 1000
-                # Once a frame: the stamp also stands in what comes with the dialog's other changes.
+                # Once for each frame, since the stamp is also in frames of other changes.
                 seen.extend((int(left), now) for left in {left for _number, left in STAMP.findall(frame)})
 
     threads = [Thread(target=watch, daemon=True) for _ in range(count)]

@@ -74,7 +74,7 @@ print(AutonomousRun.objects.filter(ended_at=None, dialog__paused_by="").count())
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """At a moment, seconds from the beginning: CPU seconds of each process so far, and its memory in MB."""
+    """One sample, so many seconds from the beginning: CPU seconds of each process so far, and its memory in MB."""
 
     at: float
     cpu: Mapping[str, float]
@@ -135,13 +135,13 @@ def cpu_seconds(pid: int) -> float:
 
 
 def machine_seconds() -> float:
-    """What all cores have been busy, with whatever."""
+    """CPU seconds of all cores, of all processes."""
     user, nice, system, _idle, _waiting, *interrupts = map(int, Path("/proc/stat").read_text().split()[1:9])
     return sum((user, nice, system, *interrupts)) / TICK
 
 
 def pss_mb(pid: int) -> float:
-    """What a process has in memory, its part of what it shares with others."""
+    """A process's proportional set size in MB: shared memory is divided among those who share it."""
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
         if line.startswith("Pss:"):
             return int(line.split()[1]) / 1000
@@ -184,7 +184,7 @@ def _filled(code: str, **values: Any) -> str:
 
 
 def besiege(stack: Stack, crowd: Mapping[str, Any], folder: Path, seconds: int, watched: Watched) -> None:
-    """Let the crowd in for so long. Its figures are in the folder then, as CSV."""
+    """Run locust for so long. Its figures are then in the folder, as CSV."""
     users = crowd["people"] + crowd["clients"]
     command = [
         *(str(peers() / "bin" / "locust"), "--locustfile", str(ROOT / "benchmarks" / "crowd.py"), "--headless"),
@@ -237,7 +237,7 @@ def growth(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
 
 
 def measured(asked: argparse.Namespace) -> bool:
-    """Did nothing fail, and is every action of a page quick enough?"""
+    """True if nothing failed and every action of a page is fast enough."""
     with ExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
         url = opened.enter_context(serving("benchmarks.upstream", str(CHUNKS), str(EVERY)))

@@ -42,9 +42,9 @@ PEOPLE = 50
 # The longest dialog; there is one.
 LONG = 5_000
 REQUESTS = 20
-# A table that has fewer rows is read from end to end because that is quickest.
+# A table with fewer rows may be scanned: that is fastest.
 MANY_ROWS = 10_000
-# Seconds from which on a statement is told with its plan.
+# A statement that takes at least so many seconds is printed with its plan.
 SLOW = 0.1
 
 
@@ -122,7 +122,7 @@ def clocked(into: list[float]) -> Iterator[None]:
 
 
 def answers(secret: str) -> None:
-    """By the clock: statements are asked in other threads."""
+    """Wall time, since the statements are executed in other threads."""
     requests, turns = list[float](), list[float]()
     ask = asking(application, secret)
 

@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def texts(count: int, tokens: int) -> list[str]:
-    """Texts of about so many tokens: sentences of this project's documents, shuffled. Always the same ones."""
+    """Texts of about so many tokens, of shuffled sentences from this project's docs; the same ones each time."""
     rng = random.Random(SEED)
     said = [chunk.text for message in conversation(ENGLISH) for chunk in chunks(message["content"])]
     found: list[str] = []

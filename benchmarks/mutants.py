@@ -171,7 +171,7 @@ def _fails(item: pytest.Item, after: pytest.Item | None) -> bool:
 
 
 def _measured(path: Path, items: Sequence[pytest.Item]) -> Baseline:
-    """Run all tests as the module is. One that fails would notice everything."""
+    """Run all tests on the unchanged module. A test that fails already would kill every mutant."""
     baseline = Baseline({}, defaultdict(set))
     for item, after in _with_next(items):
         begin = time.process_time()
@@ -205,7 +205,7 @@ class _Calls:
 
 
 def _that_call(mutant: Mutant, items: Sequence[pytest.Item], baseline: Baseline) -> list[pytest.Item]:
-    """The quickest first; those that need a database, which is made for them, last."""
+    """The tests that call it, fastest first; those that need a database last."""
     assert mutant.function is not None
     callers = baseline.callers.get(mutant.function, set())
 
@@ -216,7 +216,7 @@ def _that_call(mutant: Mutant, items: Sequence[pytest.Item], baseline: Baseline)
 
 
 def _functions(path: Path) -> dict[Key, list[FunctionType]]:
-    """Those that live, wherever a name leads to them. Pytest's collection is hidden from the garbage collector."""
+    """The module's functions that exist in memory, found by the garbage collector."""
     gc.unfreeze()
     found = defaultdict(list)
     for each in gc.get_objects():

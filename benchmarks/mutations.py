@@ -1,4 +1,4 @@
-"""One small change of a module at a time, as a person might make it by mistake. Of its text, so that a diff shows it.
+"""Mutants of a module: one small change of its source text each, as a person might make by mistake.
 
 Left alone are annotations, docstrings, imports and decorators, and the strings of enumerations, which are only names.
 """
@@ -86,7 +86,7 @@ class _Finder(ast.NodeVisitor):
         super().visit(node)
 
     def _note(self, node: Any, text: str) -> None:
-        """With as many lines as before: so the functions below begin where they began."""
+        """The change keeps the number of lines, so that later functions keep their line numbers."""
         lines = "\n" * (node.end_lineno - node.lineno)
         is_plain = text == "pass" or (not lines and (text.isidentifier() or isinstance(node, ast.Constant)))
         text = f"{text}{lines}" if is_plain else f"({text}{lines})"
@@ -122,7 +122,7 @@ class _Finder(ast.NodeVisitor):
             self.generic_visit(node)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        """Python 3.11 does not say where in the file its parts stand."""
+        """Skipped: Python 3.11 has no positions for the parts of an f-string."""
 
 
 Changes = Iterator[tuple[ast.AST, str]]

@@ -65,7 +65,7 @@ def dialog_of(count: int) -> Dialog:
 def short_answer(dialog: Dialog, look: Callable[[], None]) -> None:
     """One turn as the driver writes it; `look` after each change that a tab is told of."""
     from dialogs.driver.calls import begin
-    from dialogs.driver.guarding import DialogRead
+    from dialogs.driver.guarding import LoadedDialog
     from dialogs.models import Dialog
     from dialogs.turns.reads.turns import dialog_to_drive
     from dialogs.turns.writes import generations, lease
@@ -76,7 +76,7 @@ def short_answer(dialog: Dialog, look: Callable[[], None]) -> None:
     look()
     claim = lease.claim(dialog.pk)
     assert claim is not None
-    call = begin(claim, DialogRead(dialog_to_drive(dialog.pk)), attempt=1)
+    call = begin(claim, LoadedDialog(dialog_to_drive(dialog.pk)), attempt=1)
     look()
     usage = Usage(prompt_tokens=1000, completion_tokens=9, total_tokens=1009)
     answer = generations.Answer(text="On *Friday*, as planned.", usage=usage, finish_reason="stop")

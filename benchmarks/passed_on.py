@@ -1,6 +1,6 @@
-"""Nothing but the server that Dominds runs in and the client that it asks with: the least that `/v1` could add.
+"""A proxy of Dominds' web server and HTTP client alone: the least that `/v1` could add.
 
-It reads no key, knows no model and stores nothing: every byte is passed on as it came. DOMINDS_BENCH_UPSTREAM is where.
+It passes every byte on to DOMINDS_BENCH_UPSTREAM, without keys, models or a database.
 """
 
 from __future__ import annotations

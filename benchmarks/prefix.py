@@ -53,7 +53,7 @@ class Read:
 
 @dataclass
 class Front(CompatibleStandin):
-    """Says what the script says; the real server reads every prompt, and its report is passed on."""
+    """A server with scripted answers; the real server reads every prompt, and its usage report is passed on."""
 
     address: str = ""
     read: list[Read] = field(default_factory=list)
@@ -77,7 +77,7 @@ def _told(address: str, body: Mapping[str, Any]) -> Any:
 
 
 def works(body: Mapping[str, Any]) -> Reply:
-    """In each turn it notes something, or rewords what it noted, and then answers."""
+    """In each turn the agent adds or updates a reminder, and then answers."""
     said = body["messages"]
     turn = sum(one["role"] == "user" for one in said)
     if said[-1]["role"] == "tool":

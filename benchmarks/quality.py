@@ -52,7 +52,7 @@ def ours_of_moments(compact: Any, embedder: str, moment: Moment, limit: int) -> 
 
 
 def ours_asked_last(compact: Any, moment: Moment, limit: int) -> list[Message]:
-    """The question is no task but what was typed last, as in a dialog; it is judged what stands before it."""
+    """The question is the newest user message, not a task; what stands before it is judged."""
     asked = {"role": "user", "content": moment.question}
     room = limit + tokens_of(asked)
     return list(compact([*moment.messages, asked], limit_tokens=room, embedder="none").messages)[:-1]
@@ -125,7 +125,7 @@ ONE_MODE = ((False, True, False), (True, False, True))
 
 
 def _oracle_of_made(case: Case, known: bool, messages: Sequence[Message], limit: int, task: str) -> list[Message]:
-    """With `--repeat` it chooses of all that was said, as nobody else can."""
+    """The oracle on generated conversations; with `--repeat` it chooses among all messages, as no method can."""
     needed = [
         (1.0, [frozenset(places) for places in _tellings(item.parts)])
         for item in case.needed

@@ -39,13 +39,14 @@ class Conversation:
 
     @property
     def half(self) -> str:
-        """What is tuned on one half is judged on the other. All cases of a conversation are in the same."""
+        """The half that a conversation belongs to: numbers are tuned on one half and judged on the other."""
         return HALVES[zlib.crc32(self.id.encode()) % 2]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """What was said until then, and what of it the rest of the recording uses: `future` with what stood around it.
+    """The messages until then, and the facts in them that the rest of the recording uses (`future`, with their
+    context).
 
     With a `question` the facts are those that it asks for.
     """

@@ -80,7 +80,7 @@ def scope(secret: str, body: bytes) -> dict[str, Any]:
 
 
 async def conversations(ask: Asking, *, turns: int, requests: int, around: Callable[[], Any]) -> None:
-    """So many requests, each inside `around()`; what comes before `turns` is outside."""
+    """So many requests, each inside `around()`; the turns before `turns` are not."""
     told = time.monotonic_ns()
     # Answers of their own: one that ours are equal to would be taken for a conversation that was going on.
     turn = [said(f"{told}, turn {number}") for number in range(turns)]
@@ -92,7 +92,7 @@ async def conversations(ask: Asking, *, turns: int, requests: int, around: Calla
         messages = [*messages, *asked] if turns else asked
         with around():
             await ask(messages[:-1])
-            # What is told browsers afterwards is a part of it.
+            # Includes the events for browsers afterwards.
             await asyncio.sleep(0.07)
 
 

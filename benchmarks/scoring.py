@@ -91,7 +91,7 @@ def scored(
 
 
 class Standing:
-    """What still stands in a result, asked span by span."""
+    """Which spans are still in a result."""
 
     def __init__(self, result: Sequence[Message]) -> None:
         self._texts = [_flat(text_of(message)) for message in result]

@@ -35,7 +35,7 @@ STATES = re.compile(r"\d+|/\w+|\b[A-Z][a-z]+ [A-Z][a-z]+|\b(?:must|never|always|
 
 @dataclass
 class Seen:
-    """What came to the server. `facts`: per turn, how many of the session's facts stood in the answered request."""
+    """The requests that the server got. `facts`: for each turn, how many of the session's facts its request held."""
 
     refused: int = 0
     tokens: int = 0
@@ -47,7 +47,7 @@ class Seen:
 
 
 class SmallWindow:
-    """The server's mind: a request in, a status and a text out."""
+    """The server's logic: from a request to a status and a text."""
 
     def __init__(self, case: Case, window: int = WINDOW) -> None:
         self.case, self.window, self.seen = case, window, Seen()
@@ -92,7 +92,7 @@ class SmallWindow:
 
 
 def summary_of(prompt: str) -> str:
-    """What a careful reader would keep: what people said before what the assistant explained, and no code."""
+    """A plausible summary: people's sentences before the assistant's, and no code."""
     told = CODE.sub("", prompt.partition("BEGIN_TRANSCRIPT\n")[2].partition("\nEND_TRANSCRIPT")[0] or prompt)
     sentences = [
         (who, found.group().strip())
@@ -165,7 +165,7 @@ def _events(text: str, usage: dict[str, int]) -> Iterator[str]:
 
 
 class Server(ThreadingHTTPServer):
-    """One session after the other. Before the first there is nothing to ask it."""
+    """Serves one session after the other; before the first it has no answers."""
 
     mind: SmallWindow
 

@@ -1,4 +1,4 @@
-"""A thousand turns with tools and pictures, at a server that cuts without a word: `python -m benchmarks.soak`.
+"""A thousand turns with tools and images, at a server that cuts prompts silently: `python -m benchmarks.soak`.
 
 The official client, `/v1` over a socket, a window of 8,192 tokens, nothing configured: once at a server that lists its
 window, where nothing may be cut, and once at one that does not, where nothing may be cut once a cut was found out.

@@ -81,7 +81,7 @@ def upstream() -> Iterator[str]:
 
 
 def read_directly(url: str) -> Figures:
-    """What a client sees that reads the provider's stream itself: the baseline."""
+    """The baseline: a client that reads the provider's stream directly."""
     pairs = []
     with httpx.stream("POST", f"{url}/chat/completions", json={"stream": True}, timeout=60) as response:
         for line in response.iter_lines():

@@ -1,4 +1,4 @@
-"""An OpenAI-compatible server that says when it spoke: every chunk of text carries its number and its moment.
+"""An OpenAI-compatible server whose chunks carry their number and the time when they were sent.
 
 `python -m benchmarks.upstream PORT [CHUNKS SECONDS]`: so many chunks an answer, and the time between two.
 """
@@ -14,7 +14,7 @@ from functools import partial
 
 CHUNKS = 300
 EVERY_SECONDS = 0.02
-# Written into the text, so that whoever sees a chunk, client or browser, knows when it left.
+# Written into the text, so that a client or browser that sees a chunk knows when it was sent.
 STAMP = re.compile(r"t(\d+)=(\d+)")
 
 

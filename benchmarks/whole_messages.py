@@ -1,6 +1,6 @@
-"""What whole messages keep of a moment: by chance, the newest, those nearest to what is asked, and by an oracle.
+"""Methods that keep whole messages: at random, the newest, the nearest to the task, and an oracle.
 
-None parts a call from its results. The oracle knows what is needed later, and still keeps messages whole.
+None separates a call from its results. The oracle knows what is needed later.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def oracle(moment: Moment, limit: int) -> list[Message]:
 
 
 def most_told(needed: Iterable[Need], groups: Groups, sizes: Sequence[int], *, room: int) -> set[int]:
-    """Greedily the groups of messages that tell most of what is needed for their tokens."""
+    """Greedy: the groups of messages with most needed facts for their tokens."""
     wanted, kept = list(needed), set[int]()
     of_group = {at: tuple(group) for group in groups for at in group}
     ways = {frozenset(at for one in way for at in of_group.get(one, ())) for _, every in wanted for way in every}

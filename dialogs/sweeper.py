@@ -1,7 +1,7 @@
-"""The sweeper: a thread of a worker of turns. It queues again what a lost task or a dead worker left due, and wakes
-what is periodic: once an hour the critic looks.
+"""The sweeper: a thread in a worker of turns. It queues again what a lost task or a dead worker left due, and starts
+periodic work: the trash, and once an hour the critic.
 
-The database says what is due; this only looks. It survives every failure.
+The database says what is due. The thread survives every failure.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from health.configured import context_config
 
 logger = logging.getLogger(__name__)
 TRASH_SECONDS = 3600.0
-# Redis holds the moment of the last beat, with which the critic looks, for an hour. Whoever writes it has the beat, so
-# that none is doubled; where it is not there, a beat is due, so that one that was missed is caught up, once.
+# Redis holds the time of the critic's last start for an hour. Whoever sets the key starts it, so it starts once;
+# without the key a start is due, so a missed one is made up for, once.
 KEY = "dominds:beat:learning"
 BEAT_SECONDS, EVERY_SECONDS, AFTER_FAILURE_SECONDS = 60.0, 3600, 300
 PATIENCE_SECONDS = 2.0
@@ -44,7 +44,7 @@ def nobody(_dialog_id: UUID) -> bool:
 
 
 class Sweeper(threading.Thread):
-    """`drive` begins a slice where the broker cannot be told of it, if it can take one more."""
+    """`drive` begins a slice if the broker cannot be reached and there is room for another."""
 
     def __init__(self, drive: Drive = nobody) -> None:
         super().__init__(name="sweeper", daemon=True)
@@ -68,8 +68,7 @@ class Sweeper(threading.Thread):
         return sweep_turns(self.drive)
 
     def attempt(self, work: Callable[[], str]) -> bool:
-        """Do it and say what was done; False where it failed. The same words twice in a row are said once: an outage
-        must not fill the log."""
+        """Do the work and log its result, but not the same twice in a row, as in an outage. False if it failed."""
         is_done = False
         try:
             said = work()
@@ -88,7 +87,7 @@ class Sweeper(threading.Thread):
 
 
 def find_database() -> str:
-    """After a sweep that failed: leases ran out while the database was away, and whoever holds one renews it first."""
+    """Runs after a failed sweep: leases expired while the database was away, so their holders renew them first."""
     Dialog.objects.exists()
     return ""
 
@@ -101,8 +100,7 @@ def sweep_turns(drive: Drive = nobody) -> str:
 def sweep(drive: Drive = nobody) -> int:
     """Queue every dialog with work due that nobody drives, or `drive` it. Returns how many were taken up.
 
-    A compaction that no worker of its queue takes up goes to the workers of the turns. Previews whose time has run out
-    apply themselves.
+    Compactions that no worker of their queue takes go to the workers of turns. Previews past their time are applied.
     """
     for run_id in neglected_runs():
         queue_compaction(run_id, queue="turns")
@@ -129,21 +127,21 @@ def is_due() -> bool:
 
 
 def keep_beat() -> bool:
-    """Do what is due, if nobody else has. What fails is tried again sooner than in an hour."""
+    """Run the critic if it is due and nobody else has. After a failure it is tried again sooner than in an hour."""
     with _redis() as redis:
         if not redis.set(KEY, timezone.now().isoformat(), nx=True, ex=EVERY_SECONDS):
             return False
         try:
-            look()
+            run_critic()
         except Exception:
             redis.expire(KEY, AFTER_FAILURE_SECONDS)
             raise
     return True
 
 
-def look() -> None:
-    """The critic looks, and the log of rewards loses what is too old."""
-    # What few moments need is loaded in them: turns are answered sooner after a start.
+def run_critic() -> None:
+    """Run the critic, and delete what is too old from the log of rewards."""
+    # Imported here because it is rarely needed: turns are answered sooner after a start.
     from dialogs.learning.writes import make_proposals
 
     now = timezone.now()

@@ -1,4 +1,4 @@
-"""Celery doors: each calls one function of ours. The database is the queue's truth; a task is a hint."""
+"""Celery tasks: each calls one function of ours. The database says what is due; a task is only a hint."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from dialogs.llms import preload
 from dialogs.sweeper import Sweeper, keep_beat
 from dominds.event_loop import new_event_loop
 
-# The page comes first: whoever has just started Dominds waits for that.
+# The page comes first: a person who has just started Dominds waits for it.
 PRELOAD_AFTER_SECONDS = 10.0
-# A turn that ends within so long may still do so when its worker is told to stop, which `up` kills a little later.
+# Seconds that a turn may still take when its worker is told to stop; `up` kills the worker a little later.
 LAST_SECONDS = 2.5
 LOOK_EVERY_SECONDS = 0.05
 logger = logging.getLogger(__name__)
 
 _turns: asyncio.AbstractEventLoop | None = None
 _slices: set[asyncio.Task[Any] | None] = set()
-# Slices that no task tells of.
+# Slices that no task began.
 _beside: set[Future[None]] = set()
 _one_at_a_time = Lock()
 
 
 @worker_ready.connect
 def begin(sender: Any, **_about: object) -> None:
-    """What a worker does beside its tasks: of compactions it loads the engine, of turns what an answer needs; and of
-    turns it sweeps."""
+    """Start what a worker does beside its tasks: one of compactions loads the engine; one of turns loads what an answer
+    needs, and runs the sweeper."""
     queues = sender.app.amqp.queues.consume_from
     if "compaction" in queues and settings.DOMINDS_PRELOAD_EMBEDDINGS:
         load_engine_soon()
@@ -56,32 +56,32 @@ def begin(sender: Any, **_about: object) -> None:
 
 @worker_shutting_down.connect
 def stop(**_about: object) -> None:
-    """Of itself a worker would wait for what it is at, however long, and then take Celery and torch apart for seconds.
-    `up` kills it before."""
-    after(LAST_SECONDS, hand_over)
+    """Release the turns after a while, and exit. By itself a worker would wait for its tasks however long, and then
+    spend seconds on closing Celery and torch: `up` would kill it before."""
+    run_later(LAST_SECONDS, hand_over)
     Thread(target=end_when_idle, name="ending", daemon=True).start()
 
 
 def end_when_idle() -> None:
-    """Nothing is left to be done in order once no task runs: tasks are hints."""
+    """Exit once no task runs. Queued tasks are only hints."""
     while active_requests or _beside:
         time.sleep(LOOK_EVERY_SECONDS)
     os._exit(0)
 
 
-def after(seconds: float, work: Callable[[], None]) -> None:
-    """Unless the process has ended by then."""
+def run_later(seconds: float, work: Callable[[], None]) -> None:
+    """Call `work` after so many seconds, unless the process has ended by then."""
     timer = Timer(seconds, work)
     timer.daemon = True
     timer.start()
 
 
 def load_engine_soon() -> None:
-    after(PRELOAD_AFTER_SECONDS, load_engine)
+    run_later(PRELOAD_AFTER_SECONDS, load_engine)
 
 
 def load_engine() -> None:
-    """All that a first compaction would wait for: the engine, a vocabulary, the embedding model."""
+    """Load what a first compaction would wait for: the engine, a vocabulary, the embedding model."""
     from health.services import compact_messages
 
     said = [{"role": "user", "content": f"Number {number} is ready."} for number in range(40)]
@@ -96,7 +96,7 @@ def drive(dialog_id: str) -> None:
 
 
 def drive_beside(dialog_id: UUID) -> bool:
-    """Begin a slice that no task tells of, as the broker is away. False where as many go on already as may."""
+    """Begin a slice without a task, as the broker is away. False if too many run already."""
     if len(_beside) >= settings.DOMINDS_TURN_THREADS:
         return False
     slice_of = asyncio.run_coroutine_threadsafe(_slice(dialog_id), _loop())
@@ -106,14 +106,14 @@ def drive_beside(dialog_id: UUID) -> bool:
 
 
 def hand_over() -> None:
-    """Let go of all turns: whoever comes next takes them up at once, and no lease must run out before."""
+    """Release all turns, so that the next worker can claim them at once, without waiting for their leases to expire."""
     if _turns:
         _turns.call_soon_threadsafe(lambda: [task.cancel() for task in tuple(_slices) if task])
 
 
 def _loop() -> asyncio.AbstractEventLoop:
-    """On which all turns of this process run, until it ends: a turn finds the connections of the one before it, to the
-    provider and to Redis. A new one to a provider far away takes longer than the first word does."""
+    """The event loop of all turns of this process, so that they share connections to provider and Redis. A new
+    connection to a distant provider takes longer than the first word."""
     global _turns
     with _one_at_a_time:
         if _turns is None:
@@ -123,8 +123,8 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
-    """Until it is stopped. What a library raises to end the program, an event loop hands on: that would end all turns
-    without a word, and those to come, where it shall end the one."""
+    """Run the loop until it is stopped. It would end at a SystemExit or KeyboardInterrupt of a library, and with it all
+    turns silently: only the one turn is to end."""
     while True:
         try:
             return loop.run_forever()
@@ -144,7 +144,7 @@ async def _slice(dialog_id: UUID) -> None:
 
 @shared_task(name=COMPACT, bind=True)
 def compact(task: Any, run_id: int) -> None:
-    """Work at one compaction, if nobody does. A worker of the turns does it without the embedding model."""
+    """Make one compaction, if nobody does. A worker of turns makes it without the embedding model."""
     from dialogs.compaction.work import perform
     from dialogs.driver.run import FALLBACK
     from health.adapters import embeddings
@@ -155,7 +155,7 @@ def compact(task: Any, run_id: int) -> None:
 
 @shared_task(name=PREPARE)
 def prepare(dialog_id: str) -> None:
-    """Ask the pruning agent of a dialog whose context will soon be full."""
+    """Ask the pruning agent ahead, as the dialog's context will soon be full."""
     from dialogs.compaction.preparing import prepare as ask_beforehand
 
     ask_beforehand(UUID(dialog_id))
@@ -163,13 +163,13 @@ def prepare(dialog_id: str) -> None:
 
 @shared_task(name=LEARN)
 def learn() -> None:
-    """Let the critic look, once an hour, however often this task is queued."""
+    """Run the critic, once an hour however often this task is queued."""
     keep_beat()
 
 
 @shared_task(name=REPLAY)
 def replay(what_if_id: int) -> None:
-    """A slice of a "what if"; then whoever waits in the queue has a turn before the next."""
+    """Make a slice of a "what if"; other tasks of the queue come before the next."""
     from dialogs.learning.what_if.work import perform
 
     if perform(what_if_id):

@@ -1,4 +1,4 @@
-"""Wiring only: settings, URLs, the ASGI and Celery applications, the supervisor command."""
+"""Settings, URLs, the ASGI and Celery applications, prepared queries, backups, and the supervisor."""
 
 from __future__ import annotations
 

@@ -10,10 +10,9 @@ from dominds import __version__
 
 
 def find_everywhere(root: Path) -> None:
-    """The processes that this one starts find its code whatever folder they are started in, and nothing that lies there
-    hides what is installed."""
+    """Let child processes import this code from any working directory, and nothing from the working directory."""
     os.environ["PYTHONSAFEPATH"] = "1"
-    # What was installed is found by itself; a clone is not.
+    # An installed package is found anyway, a clone is not.
     if (root / "manage.py").exists():
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(root), os.environ.get("PYTHONPATH"))))
 
@@ -31,7 +30,7 @@ def main() -> None:
     try:
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:
-        # Almost always a wrong variable: the message names it, and a traceback would hide it.
+        # Usually a wrong variable. The message names it; a traceback would hide that.
         sys.exit(f"Wrong setting: {error}")
     except (InterfaceError, OperationalError, ProgrammingError) as error:
         if "--traceback" in sys.argv or not (help_for := _what_to_do(error)):

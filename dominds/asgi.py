@@ -33,18 +33,18 @@ async def http(scope: dict[str, Any], receive: Callable[..., Any], send: Callabl
 
 
 async def mcp(*asgi: Any) -> None:
-    """The SDK takes a second to load: that is done when somebody asks, while others are answered."""
+    """The SDK takes a second to import: that is done in a thread, at the first request."""
     server = await asyncio.to_thread(import_module, "dialogs.mcp_server.http")
     await server.mcp_over_http(*asgi)
 
 
 def _handler(path: str) -> Callable[..., Any]:
-    if path.startswith("/v1/"):
+    if path.startswith("/v1/") or path == "/chat/completions":
         return api
     return mcp if path.rstrip("/") == "/mcp" else pages
 
 
-# Watch the list, or a dialog. Whoever knocks elsewhere is turned away: Channels would raise.
+# The sockets of the list and of a dialog. Other paths are denied: Channels would raise an error.
 sockets = [
     path("ws/dialogs/", ListConsumer.as_asgi()),
     path("ws/dialogs/<uuid:dialog_id>/", DialogConsumer.as_asgi()),
@@ -54,7 +54,7 @@ watchers = AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(sockets)))
 
 
 async def websocket(scope: dict[str, Any], receive: Callable[..., Any], send: Callable[..., Any]) -> None:
-    """An origin that is no address counts as none, and is turned away: Channels would raise."""
+    """An invalid origin is removed, so that the connection is denied: Channels would raise an error."""
     headers = [one for one in scope["headers"] if one[0] != b"origin" or _is_address(one[1])]
     await watchers({**scope, "headers": headers}, receive, send)
 
@@ -73,10 +73,10 @@ application = ProtocolTypeRouter(
     }
 )
 
-# What is loaded by now stays loaded. To look through it again at every full collection would hold up whoever is being
-# answered for a quarter of a second, and long histories make those frequent.
+# Everything imported so far is left out of garbage collection: scanning it takes a quarter of a second, during which
+# nobody is answered, and long histories make full collections frequent.
 gc.collect()
 gc.freeze()
-# A request makes and drops thousands of values, few of them in circles: looking for those after every 700 took a
-# twelfth of its time.
+# A request allocates thousands of objects, few of them in cycles. Collecting after every 700 took a twelfth of its
+# time.
 gc.set_threshold(20_000, 20, 20)

@@ -1,6 +1,6 @@
-"""A backup: one archive with the database, the secret key that its provider keys are encrypted with, and a manifest.
+"""A backup: one archive with the database, the secret key that encrypts provider keys, and a manifest.
 
-Made while Dominds runs; restored while it does not. The commands `backup` and `restore` are doors to this.
+For the commands `backup` (Dominds may run) and `restore` (it must not).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from dominds import __version__
 
 FORMAT = 1
 DATABASE, SECRET_KEY, MANIFEST = "database", "secret_key", "manifest.json"
-# An archive that is cut off, damaged, or something else.
+# What reading raises for an archive that is cut off, damaged, or something else.
 UNREADABLE = (OSError, EOFError, zlib.error, tarfile.TarError, ValueError, TypeError, KeyError)
-# Tables of another version of Dominds too, which the archive knows nothing of: they refer to those that it replaces.
+# Drops all tables of Dominds, also those of another version, which the archive lacks but which refer to its tables.
 DROP = """DO $$ DECLARE name text; BEGIN
 FOR name IN SELECT format('%I.%I', schemaname, tablename) FROM pg_tables
   WHERE schemaname = current_schema() AND tablename ~ '^(dialogs|health)_'
@@ -55,11 +55,10 @@ def folder() -> Path:
 
 
 def stamped(name: str) -> Path:
-    """A path in the backup folder, of its own for this moment."""
+    """A path in the backup folder with the present time in its name."""
     return folder() / name.format(time=f"{timezone.now():%Y%m%d-%H%M%S-%f}")
 
 
-# --- Making one -------------------------------------------------------------------------------
 def make_backup(target: Path) -> Manifest:
     manifest = Manifest(engine=connection.vendor, version=__version__, made_at=timezone.now().isoformat())
     if target.exists():
@@ -78,7 +77,7 @@ def make_backup(target: Path) -> Manifest:
 
 
 def pack(draft: Path, target: Path) -> None:
-    """Write the archive, under a name of its own until it is whole. It holds secrets, so only its owner may read it."""
+    """Write the archive, under another name until it is complete. It holds secrets, so only its owner may read it."""
     unfinished = draft / "archive"
     unfinished.touch(mode=0o600)
     with tarfile.open(unfinished, "w:gz", compresslevel=6) as archive:
@@ -104,9 +103,8 @@ def copy_sqlite(*, source: Path, target: Path) -> None:
         old.backup(new)
 
 
-# --- Restoring one ----------------------------------------------------------------------------
 def read_manifest(archive: Path) -> Manifest:
-    """What the archive says about itself, refused when it cannot be restored here."""
+    """The archive's manifest. Raises BackupError if it cannot be restored here."""
     try:
         with tarfile.open(archive) as file:
             manifest = Manifest(**json.load(member(file, MANIFEST)))
@@ -123,7 +121,7 @@ def read_manifest(archive: Path) -> Manifest:
 
 
 def restore_backup(archive: Path) -> Path:
-    """Put the archive's database and key in place; the folder in which what they replace is kept."""
+    """Replace database and secret key by the archive's. Returns the folder with what was replaced."""
     read_manifest(archive)
     with tempfile.TemporaryDirectory(dir=folder()) as name, tarfile.open(archive) as file:
         found, key = Path(name) / DATABASE, Path(name) / SECRET_KEY
@@ -139,7 +137,7 @@ def restore_backup(archive: Path) -> Path:
 
 
 def take_out(archive: tarfile.TarFile, name: str, target: Path) -> None:
-    """One member, by our name for it: nothing is unpacked to a path that an archive gives."""
+    """Extract one member to our own path: paths in an archive are not trusted."""
     target.touch(mode=0o600)
     try:
         with target.open("wb") as file:
@@ -159,7 +157,7 @@ def check_sqlite(path: Path) -> None:
     try:
         with contextlib.closing(sqlite3.connect(path)) as database:
             (verdict,) = database.execute("PRAGMA quick_check").fetchone()
-            # An empty file is a sound database too, but not one of ours.
+            # An empty file passes the check, but has no tables.
             database.execute("SELECT 1 FROM django_migrations LIMIT 1")
     except sqlite3.DatabaseError as error:
         raise BackupError(f"The archive's database is damaged: {error}. Nothing was changed.") from error
@@ -179,7 +177,7 @@ def replace_database(found: Path, aside: Path) -> None:
         dump_database(aside / DATABASE)
         drop, script = found.with_name("drop.sql"), found.with_name("restore.sql")
         drop.write_text(DROP)
-        # Whole before anything is changed: an archive may be damaged.
+        # Read completely before anything is changed, since an archive may be damaged.
         run_postgres("pg_restore", "--clean", "--if-exists", "--no-owner", f"--file={script}", str(found), asks=False)
         once = ("--single-transaction", "--set=ON_ERROR_STOP=1")
         run_postgres("psql", "--quiet", "--no-psqlrc", *once, f"--file={drop}", f"--file={script}")
@@ -192,11 +190,10 @@ def replace_file(old: Path, new: Path | None, aside: Path) -> None:
         shutil.move(new, old)
 
 
-# --- PostgreSQL -------------------------------------------------------------------------------
 def run_postgres(name: str, *arguments: str, asks: bool = True) -> None:
-    """PostgreSQL's own tools; the password goes by environment, because a command line can be read by everyone.
+    """Run one of PostgreSQL's programs. The password is in the environment, since everyone can read a command line.
 
-    `asks`: of the database, and not only of a file.
+    `asks`: it connects to the database.
     """
     program = shutil.which(name)
     if not program:
@@ -207,6 +204,6 @@ def run_postgres(name: str, *arguments: str, asks: bool = True) -> None:
     environment = {**os.environ, "PGPASSWORD": base["PASSWORD"] or ""}
     done = subprocess.run([program, *options, *arguments], env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        # One that was killed, or met what it does not understand, may end without a word.
+        # A killed program may end without a message.
         said = done.stderr.strip().splitlines() or [f"it ended with {done.returncode} and said nothing."]
         raise BackupError(f"{name} failed: {next((line for line in said if 'error:' in line.lower()), said[-1])}")

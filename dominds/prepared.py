@@ -1,7 +1,7 @@
-"""Queries that Django puts into words once a process, and that are then only executed with other values.
+"""Queries that Django compiles once in a process and that are then executed with other values.
 
-Of a query that finds one row Django's own way takes ten to thirty times as long as the database: it builds the query,
-compiles it, and works out how each column is converted, every time anew. What a query finds is the same either way.
+For a query that finds one row, Django takes ten to thirty times as long as the database: it builds and compiles the
+query, and looks up each column's converters, every time. The results are the same.
 
     @prepared(UUIDField())
     def _dialogs(dialog_id: Any) -> QuerySet[Dialog]:
@@ -9,11 +9,11 @@ compiles it, and works out how each column is converted, every time anew. What a
 
     _dialogs(dialog_id)  # a list
 
-Inside `asked_once()` a statement that was executed is not executed again with the same values.
+Inside `cached_reads()` a query is not executed again with the same values.
 
-A slot for `Many` values stands behind `__in`: the statement is the same for any number of them. All these statements
-share one cursor for as long as a connection is open: to open and close one for each of a request's twenty takes Python
-longer than they take SQLite.
+`Many` is a list of values for `__in`: the statement is the same for any number of them. All these statements share one
+cursor as long as the connection is open: opening one for each of a request's twenty statements takes Python longer than
+SQLite takes to execute them.
 """
 
 from __future__ import annotations
@@ -42,35 +42,34 @@ KEPT = "dominds_cursor"
 ANY = "ANY("
 Row = TypeVar("Row")
 Cells = Sequence[Any]
-# The database of a thread without an event loop.
-_at_hand = local()
+# Per thread: its connection, and the results of `cached_reads`.
+_thread = local()
 
 
 def database() -> BaseDatabaseWrapper:
-    """`django.db.connection` looks anew at each of many steps which one it is, and that takes ten steps."""
-    found: BaseDatabaseWrapper | None = getattr(_at_hand, "database", None)
+    """This thread's connection; cheaper than `django.db.connection`, which looks it up at each attribute."""
+    found: BaseDatabaseWrapper | None = getattr(_thread, "database", None)
     return connections[DEFAULT_DB_ALIAS] if found is None else found
 
 
-def take_in_hand() -> BaseDatabaseWrapper:
-    """This thread's database, until the thread looks for it again. Only for threads in which no event loop runs."""
-    _at_hand.database = connections[DEFAULT_DB_ALIAS]
-    return _at_hand.database
+def cache_database() -> BaseDatabaseWrapper:
+    """Cache this thread's connection for `database()`. Only for threads without an event loop."""
+    _thread.database = connections[DEFAULT_DB_ALIAS]
+    return _thread.database
 
 
 @contextmanager
-def asked_once() -> Iterator[None]:
-    """For work on one thread that only reads: what it asks prepared queries for twice is the same rows."""
-    _at_hand.found = {}
+def cached_reads() -> Iterator[None]:
+    """For code on one thread that only reads: a prepared query with the same values returns the same rows."""
+    _thread.found = {}
     try:
         yield
     finally:
-        del _at_hand.found
+        del _thread.found
 
 
 def cursor_of(connection: BaseDatabaseWrapper) -> CursorWrapper:
-    """The kept cursor of a connection. Nobody else may be using it: whoever executes a statement fetches all of its
-    rows at once."""
+    """The connection's kept cursor. After executing a statement, fetch all rows at once: others use the cursor too."""
     connection.close_if_health_check_failed()
     opened, cursor = connection.__dict__.get(KEPT, (None, None))
     if opened is not None and opened is connection.connection and not connection.force_debug_cursor:
@@ -85,7 +84,7 @@ def cursor_of(connection: BaseDatabaseWrapper) -> CursorWrapper:
 
 
 class LeanCursor(CursorWrapper):
-    """Django's own, which asks at each statement whether it is still starting, and puts together what nobody reads."""
+    """Django's cursor without its checks at each statement, where there are no wrappers."""
 
     def _execute_with_wrappers(self, sql: str, params: Any, many: bool, executor: Callable[..., Any]) -> Any:
         if self.db.execute_wrappers or params is None or many:
@@ -110,9 +109,9 @@ class Slot(Value):
 
 
 class SlotOfMany(Slot):
-    """A slot that takes many values as one parameter. On PostgreSQL `= ANY` of them, which is looked up in an index,
-    whatever the query joins: with the rows of a subquery it may compare the whole table. The array is selected, so that
-    the plan is the same for any: PostgreSQL would plan anew for each, which takes it longer than to find a few rows."""
+    """A slot that takes many values as one parameter. On PostgreSQL `= ANY(array)`, which uses an index whatever the
+    query joins; with a subquery it may scan the table. `SELECT %s` makes the plan independent of the array: PostgreSQL
+    would plan again for each, which takes longer than finding a few rows."""
 
     def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
         if connection.vendor == "postgresql":
@@ -132,16 +131,16 @@ Param: TypeAlias = "Field[Any, Any] | Many"
 
 
 def prepared(*fields: Param, is_shared: bool = False) -> Callable[[Callable[..., QuerySet[Any, Row]]], Prepared[Row]]:
-    """The decorated function is called once for each kind of database, with a slot for each field. It makes a query for
-    whole rows of a model, or for some of their columns with `values_list`; nothing in it may depend on the moment.
+    """The decorated function is called once for each kind of database, with a slot for each field. It returns a query
+    for a model's rows, or for columns with `values_list`. It must not depend on the time of the call.
 
-    `is_shared`: many may hold its lock of a row at once, and only who deletes the row waits. Django has no word for it.
+    `is_shared`: `FOR KEY SHARE` in place of `FOR UPDATE`, which Django lacks: many may hold it, only a delete waits.
     """
     return lambda build: Prepared(build, fields, is_shared=is_shared)
 
 
 def prepared_update(*fields: Param) -> Callable[[Callable[..., Change]], PreparedUpdate]:
-    """Prepare a change. The decorated function makes the query and says what its rows become."""
+    """A prepared UPDATE. The decorated function returns the query and the new values."""
     return lambda build: PreparedUpdate(build, fields)
 
 
@@ -154,8 +153,7 @@ class Prepared(Generic[Row]):
         self._statements: dict[str, Statement] = {}
 
     def __call__(self, *values: Any) -> list[Row]:
-        """The rows, for a value in each slot."""
-        found: dict[Any, list[Row]] | None = getattr(_at_hand, "found", None)
+        found: dict[Any, list[Row]] | None = getattr(_thread, "found", None)
         if found is None or self._takes_many:
             return self._found(values)
         key = self, values
@@ -166,7 +164,7 @@ class Prepared(Generic[Row]):
     def _found(self, values: Sequence[Any]) -> list[Row]:
         connection = database()
         statement = self._statements.get(connection.vendor) or self._prepare(connection)
-        found = rows_of(connection, statement.sql, _filled(statement.params, values, connection))
+        found = rows_of(connection, statement.sql, _params_with(statement.params, values, connection))
         return statement.made(found, connection)
 
     def first(self, *values: Any) -> Row | None:
@@ -190,11 +188,11 @@ class PreparedUpdate:
         self._statements: dict[str, tuple[str, Sequence[Any]]] = {}
 
     def __call__(self, *values: Any) -> int:
-        """Change the rows, and say how many they were."""
+        """Execute the update; the number of rows."""
         connection = database()
         sql, params = self._statements.get(connection.vendor) or self._prepare(connection)
         cursor = cursor_of(connection)
-        cursor.execute(sql, _filled(params, values, connection))
+        cursor.execute(sql, _params_with(params, values, connection))
         return cursor.rowcount
 
     def _prepare(self, connection: BaseDatabaseWrapper) -> tuple[str, Sequence[Any]]:
@@ -213,11 +211,11 @@ def _slot(at: int, wanted: Param) -> Slot:
 class Statement:
     sql: str
     params: Sequence[Any]
-    # How cells become what Python knows, by their place in a row.
+    # (position in a row, converters from database to Python, column).
     converters: Sequence[tuple[int, Sequence[Callable[..., Any]], Any]]
-    # What the cells are made into; None: the cells themselves are wanted.
+    # The model of the rows; None for `values_list`.
     model: Part | None
-    # What is asked for beside a model's own columns, and its place in a row.
+    # (name, position in a row) of annotations.
     annotations: Sequence[tuple[str, int]]
 
     @classmethod
@@ -227,7 +225,7 @@ class Statement:
         sql = sql.replace(f" IN {ANY}", f" = {ANY}")
         columns = [column for column, *_ in compiler.select]
         converters = [
-            (at, [_quick(one, column, connection) for one in how], column)
+            (at, [_fast_converter(one, column, connection) for one in how], column)
             for at, (how, column) in compiler.get_converters(columns).items()
         ]
         wants_rows = issubclass(query._iterable_class, ModelIterable)
@@ -256,8 +254,8 @@ Convert: TypeAlias = Callable[[Any, Any, BaseDatabaseWrapper], Any]
 _decode = json.JSONDecoder().raw_decode
 
 
-def _quick(convert: Convert, column: Any, connection: BaseDatabaseWrapper) -> Convert:
-    """A conversion in one step where Django takes ten; every row has several of them."""
+def _fast_converter(convert: Convert, column: Any, connection: BaseDatabaseWrapper) -> Convert:
+    """A faster equivalent of Django's converter, where there is one."""
     field = column.target if isinstance(column, Col) else None
     if isinstance(field, JSONField) and field.decoder is None and convert == field.from_db_value:
         return lambda value, *_beside: None if value is None else _decode(value)[0]
@@ -269,19 +267,19 @@ def _quick(convert: Convert, column: Any, connection: BaseDatabaseWrapper) -> Co
     return convert
 
 
-# The rows of one query mostly name the same few, and to make one takes longer than to read the row.
+# Cached, since a query's rows mostly have the same few ids, and making a UUID takes longer than reading the row.
 _uuid = lru_cache(maxsize=1024)(UUID)
 
 
-def _filled(params: Sequence[Any], values: Sequence[Any], connection: BaseDatabaseWrapper) -> list[Any]:
-    return [_written(one, values, connection) if isinstance(one, Slot) else one for one in params]
+def _params_with(params: Sequence[Any], values: Sequence[Any], connection: BaseDatabaseWrapper) -> list[Any]:
+    return [_db_value(one, values, connection) if isinstance(one, Slot) else one for one in params]
 
 
-def _written(slot: Slot, values: Sequence[Any], connection: BaseDatabaseWrapper) -> Any:
+def _db_value(slot: Slot, values: Sequence[Any], connection: BaseDatabaseWrapper) -> Any:
     value, write = values[slot.value], slot.output_field.get_db_prep_value
     if not isinstance(slot, SlotOfMany):
         return write(value, connection)
-    # Numbers are written as they are, and there may be hundreds.
+    # Numbers need no conversion.
     is_number = isinstance(slot.output_field, IntegerField)
     written = list(value) if is_number else [write(one, connection) for one in value]
     return written if connection.vendor == "postgresql" else json.dumps(written)
@@ -289,12 +287,12 @@ def _written(slot: Slot, values: Sequence[Any], connection: BaseDatabaseWrapper)
 
 @dataclass(frozen=True)
 class Part:
-    """The cells of a row that are one model's, and the parts of the rows that it refers to."""
+    """The cells of a row that belong to one model, and the parts of its `select_related` models."""
 
     kind: type[Model]
     begins: int
     names: Sequence[str]
-    # Where in the cells its primary key stands: without one there is no such row.
+    # The position of its primary key; where that is null there is no related row.
     key: int
     related: Sequence[tuple[Part, Callable[..., None], Callable[..., None]]]
 
@@ -309,7 +307,7 @@ class Part:
         return cls(kind, places[0], names, places[names.index(kind._meta.pk.attname)], related)
 
     def row(self, cells: Cells) -> Model:
-        """The row that `Model.from_db` would make, which looks at each column whether something is cached for it."""
+        """The same as `Model.from_db`, faster."""
         row = self.kind.__new__(self.kind)
         row.__dict__ |= zip(self.names, cells[self.begins : self.begins + len(self.names)], strict=True)
         row._state = ModelState()

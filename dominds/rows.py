@@ -1,7 +1,7 @@
-"""One row made, and stored or changed by a statement that is made once for its model and fields.
+"""Creates, inserts and updates single rows, with statements that are compiled once for each model and its fields.
 
-As `Model.save` does it, without looking first whether it is a row, without signals, and without compiling the same
-statement again, which takes three times as long as all else about it.
+Like `Model.save`, but without signals, without checking whether the row exists, and without compiling the statement
+again, which takes three times as long as the rest.
 """
 
 from __future__ import annotations
@@ -31,14 +31,13 @@ from django.db.models.base import ModelState
 
 from dominds.prepared import cursor_of, database, rows_of
 
-# More are inserted by one statement, which has to be put into words each time.
+# Up to so many rows are inserted by a cached statement, more by `bulk_create`.
 FEW = 3
 Row = TypeVar("Row", bound=Model)
 
 
 def new(kind: type[Row], **values: Any) -> Row:
-    """The row that `kind(**values)` would make, which asks each of its fields, and a router about each row that it
-    refers to."""
+    """The same as `kind(**values)`, faster."""
     row, (same, made, references) = kind.__new__(kind), _shape(kind)
     row._state = state = ModelState()
     known: dict[str, Any] = row.__dict__
@@ -50,7 +49,7 @@ def new(kind: type[Row], **values: Any) -> Row:
         if name in known:
             known[name] = value
         elif name in references:
-            # As its descriptor would set it, where a router has no say.
+            # As the field's descriptor sets it, without asking a router.
             reference = references[name]
             known[reference.column] = None if value is None else getattr(value, reference.target)
             referred[name] = value
@@ -61,9 +60,8 @@ def new(kind: type[Row], **values: Any) -> Row:
     return row
 
 
-def same_again(row: Row) -> Row:
-    """A row of its own with these values, which refers to the same rows: it is read in fewer steps than from the
-    database."""
+def copied(row: Row) -> Row:
+    """A copy of the row, with the same related rows."""
     found = row.__class__.__new__(row.__class__)
     found.__dict__.update(row.__dict__)
     found._state = state = ModelState()
@@ -72,18 +70,18 @@ def same_again(row: Row) -> Row:
     return found
 
 
-def add(row: Model) -> None:
-    """Insert it. It has its id then."""
+def insert(row: Model) -> None:
+    """Insert the row, and set its id."""
     _insert(row)
 
 
-def add_unless_there(row: Model) -> None:
-    """Insert it, where nothing that must be unique is there already. It has an id only if it was."""
+def insert_or_ignore(row: Model) -> None:
+    """Insert the row unless a unique constraint forbids it. Its id is set only if it was inserted."""
     _insert(row, " ON CONFLICT DO NOTHING")
 
 
-def add_all(rows: Iterable[Model]) -> None:
-    """Insert rows of one model by one statement. Nobody needs to know the ids that the database gives them."""
+def insert_all(rows: Iterable[Model]) -> None:
+    """Insert rows of one model with one statement. Their ids may not be set."""
     found = list(rows)
     if len(found) > FEW:
         type(found[0])._default_manager.bulk_create(found)
@@ -91,7 +89,7 @@ def add_all(rows: Iterable[Model]) -> None:
         _insert_together(found)
     else:
         for row in found:
-            add(row)
+            insert(row)
 
 
 def _insert_together(rows: Sequence[Model]) -> None:
@@ -100,8 +98,8 @@ def _insert_together(rows: Sequence[Model]) -> None:
     cursor_of(connection).execute(sql, [value for row in rows for value in _values(row, columns, connection)])
 
 
-def change(row: Model, *names: str) -> None:
-    """Update these fields of it."""
+def update(row: Model, *names: str) -> None:
+    """Update these fields of the row."""
     connection = database()
     sql, columns = _to_update(type(row), connection.vendor, names)
     cursor_of(connection).execute(sql, _values(row, columns, connection))
@@ -121,12 +119,11 @@ def _insert(row: Model, conflict: str = "") -> None:
 AnyField: TypeAlias = "Field[Any, Any]"
 AnyReference: TypeAlias = "ForeignKey[Any, Any]"
 Write: TypeAlias = Callable[[Any, BaseDatabaseWrapper], Any]
-# How its value is read from a row; the type of values that are written as they are, if there is one: most are; and how
-# others are written.
+# (get the value from a row; the type of values that need no conversion, if there is one; convert a value).
 Column: TypeAlias = tuple[Callable[[Model], Any], type | None, Write]
 Statement: TypeAlias = tuple[str, Sequence[Column]]
 PLAIN: dict[type[AnyField], type] = {CharField: str, TextField: str, IntegerField: int, BooleanField: bool}
-# What Django writes so too, where it takes ten steps.
+# Faster conversions, with the same result as Django's; None: let Django convert it.
 SQLITE: dict[type[AnyField], tuple[type, Callable[[Any], Any]]] = {
     UUIDField: (UUID, attrgetter("hex")),
     DateTimeField: (datetime, lambda moment: str(moment.replace(tzinfo=None)) if moment.tzinfo is UTC else None),
@@ -135,8 +132,7 @@ SQLITE: dict[type[AnyField], tuple[type, Callable[[Any], Any]]] = {
 
 
 class Reference(NamedTuple):
-    """The column that refers to another row, what of that stands there, and under which name that knows the only row
-    that refers to it."""
+    """A foreign key: its column, the column it refers to, and for a one-to-one the name of the reverse accessor."""
 
     column: str
     target: str
@@ -144,7 +140,7 @@ class Reference(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """The values of a new row that are always the same, how the others are made, and what it may refer to, by name."""
+    """Of a new row: constant defaults, callable defaults, and foreign keys by name."""
 
     same: dict[str, Any]
     made: Sequence[tuple[str, Callable[[], Any]]]
@@ -167,7 +163,7 @@ def _reference(field: AnyReference) -> Reference:
 
 @lru_cache(maxsize=256)
 def _to_insert(kind: type[Model], vendor: str, has_key: bool, conflict: str = "", rows: int = 1) -> Statement:
-    """The statement that inserts rows. For one row it returns the id, where the database makes the id."""
+    """The INSERT; for one row without an id it returns the new id."""
     options, quoted = kind._meta, connections[DEFAULT_DB_ALIAS].ops.quote_name
     fields = [one for one in options.concrete_fields if has_key or one is not options.pk]
     names = ", ".join(quoted(str(one.column)) for one in fields)
@@ -193,7 +189,7 @@ def _column(field: AnyField, vendor: str, *, is_new: bool) -> Column:
 
 
 def _reading(field: AnyField, *, is_new: bool) -> Callable[[Model], Any]:
-    """From the row as it is; but some fields fill themselves in when their row is stored, and are asked."""
+    """The row's attribute; or `pre_save` for fields that set their value when the row is stored."""
     if type(field).pre_save is DateTimeField.pre_save:
         moment = cast("DateTimeField[Any, Any]", field)
         is_plain = not (moment.auto_now or (moment.auto_now_add and is_new))
@@ -204,7 +200,7 @@ def _reading(field: AnyField, *, is_new: bool) -> Callable[[Model], Any]:
 
 def _writing(field: AnyField, written: AnyField, vendor: str) -> Write:
     if isinstance(written, CharField | TextField):
-        # A text is also one of its choices.
+        # Also for a TextChoices member, which is a str.
         return lambda value, connection: value if isinstance(value, str) else field.get_db_prep_save(value, connection)
     known = next((known for kind, known in SQLITE.items() if isinstance(written, kind)), None)
     if known is None or vendor != "sqlite":

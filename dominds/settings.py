@@ -1,7 +1,7 @@
-"""Every setting, read once from the environment under one prefix, `DOMINDS_`.
+"""Every setting, read once from environment variables that begin with `DOMINDS_`.
 
-A wrong value stops the start with the variable's name. Nothing set means: one machine, SQLite, and
-the embedded servers that `manage.py up` starts. `DATABASE_URL` and `REDIS_URL` replace those.
+An invalid value raises an error that names the variable. By default Dominds runs on one machine with SQLite and the
+embedded servers that `manage.py up` starts. `DATABASE_URL` and `REDIS_URL` replace those.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from django.utils.translation import gettext_lazy as _
 
 from dominds.environment import data_folder, database, embedded_redis, flag, one_of, port, positive, stored_once, whole
 
-# Every process reads this first: what it writes, its owner alone may read, whatever the umask it was started with.
+# Every process reads this first: files that it writes can be read by their owner only.
 os.umask(0o077)
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 # Templates, translations and static files lie beside the packages in a clone; a wheel carries them inside this package.
 IS_CLONE = (BASE_DIR / "manage.py").exists()
 SHARED_DIR = BASE_DIR if IS_CLONE else BASE_DIR / "dominds" / "shared"
-# How people call it, for what it tells them.
+# The command's name, for messages to people.
 COMMAND = "manage.py" if IS_CLONE else "dominds"
 env = environ.Env()
 
@@ -36,7 +36,7 @@ env = environ.Env()
 DOMINDS_DATA_DIR = Path(
     env.str("DOMINDS_DATA_DIR", default=str(BASE_DIR / "var" if IS_CLONE else data_folder()))
 ).resolve()
-# Packages that are read as data come here where `make` did not install them. Last: nothing in it hides another package.
+# Where data packages are installed without `make` (`data_packages.py`). Last on the path, so that they hide nothing.
 DATA_PACKAGES_DIR = DOMINDS_DATA_DIR / "packages"
 sys.path.append(str(DATA_PACKAGES_DIR))
 DOMINDS_DEBUG = flag("DOMINDS_DEBUG", default=False)
@@ -44,7 +44,7 @@ DOMINDS_HOST = env.str("DOMINDS_HOST", default="127.0.0.1")
 DOMINDS_PORT = port("DOMINDS_PORT", 8000)
 DOMINDS_ADMIN_USER = env.str("DOMINDS_ADMIN_USER", default="admin")
 DOMINDS_ADMIN_PASSWORD = env.str("DOMINDS_ADMIN_PASSWORD", default="")
-# Further names of variables from which providers' keys may be read; those with KEY or TOKEN in their names need none.
+# Variables from which providers' keys may be read, beside those with KEY or TOKEN in their names.
 DOMINDS_KEY_VARIABLES = frozenset(env.list("DOMINDS_KEY_VARIABLES", default=[]))
 DOMINDS_LLM_FILE = Path(env.str("DOMINDS_LLM_FILE", default=".minds/llm.yaml"))
 DOMINDS_LLM_FILE_REQUIRED = "DOMINDS_LLM_FILE" in os.environ
@@ -54,7 +54,7 @@ DOMINDS_DEMO_PORT = port("DOMINDS_DEMO_PORT", 8091)
 DOMINDS_MIN_FREE_MB = positive("DOMINDS_MIN_FREE_MB", 200)
 # A Valkey or Redis server program to start instead of the one that the packages carry.
 DOMINDS_VALKEY_PROGRAM = env.str("DOMINDS_VALKEY_PROGRAM", default="")
-# A turn's lease: how long a dead worker's claim blocks others, and how often a live one renews it.
+# A turn's lease: how long a dead worker's claim blocks others. A live one renews it after each third of it.
 DOMINDS_LEASE_SECONDS = positive("DOMINDS_LEASE_SECONDS", 30)
 DOMINDS_SWEEP_SECONDS = positive("DOMINDS_SWEEP_SECONDS", 5)
 # Web processes behind one socket: each adds some 200 MB, and a core that parses requests and renders pages.
@@ -66,23 +66,24 @@ DOMINDS_TURN_THREADS = int(positive("DOMINDS_TURN_THREADS", 16))
 DOMINDS_CONNECT_TIMEOUT = positive("DOMINDS_CONNECT_TIMEOUT", 10)
 # Longest silence between two pieces of a stream. Prompt processing on a CPU can take minutes.
 DOMINDS_READ_TIMEOUT = positive("DOMINDS_READ_TIMEOUT", 300)
-# The most that one answer may be, with its thoughts and calls, and may take: what goes on beyond is ended.
+# The most characters (with reasoning and calls) and seconds of one answer; beyond that it is ended.
 DOMINDS_MAX_ANSWER_CHARS = int(positive("DOMINDS_MAX_ANSWER_CHARS", 4_000_000))
 DOMINDS_MAX_ANSWER_SECONDS = positive("DOMINDS_MAX_ANSWER_SECONDS", 4 * 3600)
 DOMINDS_PROVIDER_ATTEMPTS = int(positive("DOMINDS_PROVIDER_ATTEMPTS", 3))
 DOMINDS_BACKOFF_BASE_SECONDS = positive("DOMINDS_BACKOFF_BASE_SECONDS", 2)
 DOMINDS_BACKOFF_MAX_SECONDS = positive("DOMINDS_BACKOFF_MAX_SECONDS", 60)
-# An agent on its own goes on trying for so long while its provider fails.
+# How long an autonomous run goes on trying while its provider fails.
 DOMINDS_OUTAGE_SECONDS = positive("DOMINDS_OUTAGE_SECONDS", 24 * 3600)
 DOMINDS_MAX_MESSAGE_CHARS = int(positive("DOMINDS_MAX_MESSAGE_CHARS", 2_000_000))
-# Tools: rounds in one turn, bytes of a result while the context is short, agents' folders.
+# Tools: rounds in one turn, bytes of a result in caution or critical, agents' folders.
 DOMINDS_MAX_TOOL_ROUNDS = int(positive("DOMINDS_MAX_TOOL_ROUNDS", 25))
 DOMINDS_TOOL_RESULT_BYTES = int(positive("DOMINDS_TOOL_RESULT_BYTES", 2000))
 DOMINDS_WORKSPACES_DIR = Path(env.str("DOMINDS_WORKSPACES_DIR", default=str(DOMINDS_DATA_DIR / "workspaces"))).resolve()
-# Compaction: how long a turn waits for a worker to take a run up, and for the pruning agent's answer.
+# Compaction: how long a turn waits for a worker to claim a run.
 DOMINDS_COMPACTION_WAIT_SECONDS = positive("DOMINDS_COMPACTION_WAIT_SECONDS", 3)
 # The compaction worker loads the embedding model (some 500 MB) soon after its start, not in the first compaction.
 DOMINDS_PRELOAD_EMBEDDINGS = flag("DOMINDS_PRELOAD_EMBEDDINGS", default=True)
+# How long the pruning agent's answer may take.
 DOMINDS_PRUNING_SECONDS = positive("DOMINDS_PRUNING_SECONDS", 120)
 DOMINDS_TRASH_DAYS = positive("DOMINDS_TRASH_DAYS", 30)
 # `/v1`: requests a minute of a key that has no limit of its own; 0 is no limit.
@@ -97,7 +98,7 @@ SECRET_KEY = env.str("DOMINDS_SECRET_KEY", default="") or stored_once(
 DEBUG = DOMINDS_DEBUG
 ALLOWED_HOSTS = env.list("DOMINDS_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]", DOMINDS_HOST])
 if "127.0.0.1" not in ALLOWED_HOSTS:
-    # Whoever asks on this machine whether it serves, `up` and a container's health check, knows no other name.
+    # `up` and a container's health check use this address.
     ALLOWED_HOSTS.append("127.0.0.1")
 CSRF_TRUSTED_ORIGINS = env.list("DOMINDS_TRUSTED_ORIGINS", default=[])
 HTTPS = flag("DOMINDS_HTTPS", default=False)
@@ -173,7 +174,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "dialog_list"
 LOGOUT_REDIRECT_URL = "login"
-# How long a one-time sign-in link is good for.
+# How long a one-time sign-in link is valid, in seconds.
 PASSWORD_RESET_TIMEOUT = 24 * 60 * 60
 
 LANGUAGE_CODE = "en"
@@ -192,18 +193,18 @@ STATIC_ROOT = DOMINDS_DATA_DIR / "static"
 # `up` serves with DEBUG off and without a collectstatic step of its own: WhiteNoise reads the finders.
 WHITENOISE_USE_FINDERS = True
 DATA_UPLOAD_MAX_MEMORY_SIZE = 20 * 1024 * 1024
-# A page of settings has some ten for each LLM type and each tool, the admin as many for each LLM of a provider.
+# The settings page has some ten fields for each LLM type and tool, the admin as many for each LLM of a provider.
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000
-# What is read of an uploaded dialog file before anybody looks at it. The form takes less, and says so.
+# The largest upload of a dialog file that is read. The form accepts less, with a message.
 DOMINDS_UPLOAD_BYTES = 64 * 1024 * 1024
-# What one message of a websocket may take, either way: more than the longest message of a dialog does on the page.
+# The largest websocket message, either way: more than the page's fragment for the longest message of a dialog.
 DOMINDS_SOCKET_BYTES = 32 * 1024 * 1024
 
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [SELF],
         "img-src": [SELF, "data:"],
-        # Named beside 'self' for browsers whose 'self' leaves out websockets.
+        # For browsers whose 'self' does not include websockets.
         "connect-src": [SELF, "ws:", "wss:"],
         "object-src": [NONE],
         "base-uri": [NONE],
@@ -213,12 +214,12 @@ CONTENT_SECURITY_POLICY = {
 }
 
 # --- Redis, Channels, Celery ------------------------------------------------------------------
-# Without REDIS_URL every process of this data folder finds the server that `up` starts, at an address kept there.
+# Without REDIS_URL: the address of the embedded server, which is stored in the data folder.
 REDIS_URL = env.str("REDIS_URL", default="") or stored_once(DOMINDS_DATA_DIR / "redis_url", embedded_redis)
 if urlsplit(REDIS_URL).scheme not in {"redis", "rediss", "unix"}:
     raise ImproperlyConfigured("REDIS_URL must start with redis://, rediss:// or unix://.")
 
-# A layer waits five seconds for an event, and so does the Redis client for an answer: an idle tab would be cut off.
+# More than the five seconds for which the channel layer waits for an event: the default would close idle sockets.
 REDIS_PATIENCE_SECONDS = 15
 CHANNEL_LAYERS = {
     "default": {
@@ -227,7 +228,7 @@ CHANNEL_LAYERS = {
     }
 }
 
-# Celery has another word for a socket file.
+# Celery's scheme for a socket file is another.
 CELERY_BROKER_URL = REDIS_URL.replace("unix://", "redis+socket://", 1)
 CELERY_RESULT_BACKEND = None
 CELERY_TASK_IGNORE_RESULT = True
@@ -237,7 +238,7 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_CONSUMER = "dominds.consumer:Consumer"
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-# Redis refuses to write while its disk is full: a worker would end by that, and `up` with the fifth.
+# Redis refuses writes while its disk is full. Without this a worker would end, and `up` at the fifth time.
 CELERY_BROKER_CHANNEL_ERROR_RETRY = True
 # Short: posting a message must not hang when Redis is away. The sweeper queues it again.
 CELERY_BROKER_TRANSPORT_OPTIONS = {
@@ -263,7 +264,7 @@ LOGGING: dict[str, Any] = {
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
     "loggers": {
-        # Ours by name: a Celery worker sets the root to its own `--loglevel`.
+        # Named, since a Celery worker sets the root logger to its own `--loglevel`.
         "dialogs": {"level": LOG_LEVEL},
         "health": {"level": LOG_LEVEL},
         "daphne": {"level": "WARNING"},
@@ -271,7 +272,7 @@ LOGGING: dict[str, Any] = {
         "httpx2": {"level": "WARNING"},
         "openai": {"level": "WARNING"},
         "anthropic": {"level": "WARNING"},
-        # A traceback for every line of a program that prints what is not MCP; the call's own error says it.
+        # It logs a traceback for each line of a program that is not MCP; the call's error says it already.
         "mcp": {"level": "CRITICAL"},
         "client": {"level": "CRITICAL"},  # the SDK's sessions
     },

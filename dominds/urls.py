@@ -1,4 +1,4 @@
-"""Addresses. Pages live in `dialogs.pages`, and in the `views` of each feature; the API is `/v1/`."""
+"""URLs. Those of pages are in `dialogs.pages.urls`; the API is under `/v1/`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dialogs.pages.views import accounts
 
 @login_not_required
 def healthz(request: HttpRequest) -> HttpResponse:
-    """The web process serves; says nothing about the database, so that a restart is never caused by it."""
+    """The web process runs. It does not check the database, whose failure no restart would cure."""
     return HttpResponse("ok", content_type="text/plain")
 
 
 handler400 = "dialogs.pages.views.shell.bad_request"
 handler500 = "dialogs.pages.views.shell.server_error"
 
-# What is not there is answered in JSON too.
+# Unknown paths are answered in JSON too.
 API = [
     path("models", endpoints.models, name="api_models"),
     path("models/<path:model_id>", endpoints.model, name="api_model"),
@@ -35,5 +35,7 @@ urlpatterns = [
     path("admin/login/", accounts.admin_login),
     path("admin/", admin.site.urls),
     path("v1/", include(API)),
+    # Asked by a client whose base URL lacks the `/v1`.
+    path("chat/completions", endpoints.unknown_path),
     path("", include("dialogs.pages.urls")),
 ]

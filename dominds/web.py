@@ -1,11 +1,12 @@
-"""`python -m dominds.web`: Daphne, except for three things.
+"""`python -m dominds.web`: Daphne, with three changes.
 
-A request that is too long is refused before it is read: Daphne hands a body to the application when all of it has come,
-and holds it in memory then, so whoever is let in by nobody could fill that with one request.
+A request that is too large is refused before it is read: Daphne holds the whole body in memory before the application
+gets it, so one request of a stranger could fill the memory.
 
-Pages find their connections to the database open: to open one takes as long as much of what a page asks.
+Database connections are kept open: opening one takes as long as many of a page's queries.
 
-The event loop is uvloop's: a request takes a tenth less. Daphne takes the reactor that is there when it is imported.
+The event loop is uvloop's, which takes a tenth off a request. Daphne uses the reactor that is installed when it is
+imported.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ from daphne.server import Server  # noqa: E402
 from django.conf import settings  # noqa: E402
 from django.db import connection  # noqa: E402
 
-# Dialog files come here. Everywhere else: what Django takes of a form, and a little more, so that it can say so itself.
+# The address for dialog files. All others take Django's limit for forms and a little more, so that Django can refuse.
 IMPORT = b"/dialogs/import/"
 SLACK_BYTES = 1024 * 1024
-# How long a client that has not finished sending is listened to: else it would never read why it is refused.
+# How long to go on reading after a refusal: a client that is still sending would not read the response otherwise.
 GOODBYE_SECONDS = 2.0
 
 
 class BoundedRequest(WebRequest):
-    """A request whose body is counted as it comes, whatever its headers say."""
+    """Counts the body's bytes as they come, whatever the headers say."""
 
     received_bytes = 0
     is_refused = False
@@ -71,7 +72,7 @@ class BoundedFactory(HTTPFactory):
 
 class BoundedServer(Server):
     def __setattr__(self, name: str, value: Any) -> None:
-        # Daphne makes its factory in the same breath in which it begins to listen.
+        # Daphne creates its factory in `run`, just before it listens, so it is replaced when it is set.
         super().__setattr__(name, BoundedFactory(self) if name == "http_factory" else value)
 
 
@@ -79,7 +80,7 @@ class Web(CommandLineInterface):
     server_class = BoundedServer
 
     def load_asgi_app(self, asgi_app_path: str) -> Any:
-        # Daphne has put the folder that it was started in first: a `health.py` there would be taken for ours.
+        # Daphne has put the working directory first on the path: a `health.py` there would hide ours.
         sys.path.remove(".")
         keep_connections(settings.DATABASES["default"])
         application = super().load_asgi_app(asgi_app_path)
@@ -91,10 +92,10 @@ class Web(CommandLineInterface):
 
 
 def keep_connections(database: dict[str, Any]) -> None:
-    """Before a connection is opened. Only here: a worker keeps its connections over a turn anyway.
+    """Configure kept connections, before the first is opened. Only for web processes.
 
-    On SQLite each thread that pages are lent keeps one. Those of PostgreSQL are pooled, and each is tried before it is
-    used, as the database may have been started anew.
+    SQLite: each thread keeps one. PostgreSQL: a pool, with a check before each use, since the database may have been
+    restarted.
     """
     if database["ENGINE"].endswith("sqlite3"):
         database["CONN_MAX_AGE"] = None
@@ -109,8 +110,8 @@ class LastInFirstOut(deque[Any]):
 
 
 def warmest_first() -> None:
-    """Of the connections that rest, a page is given the one that worked last, not the one that rested longest: what a
-    connection knows of tables and statements takes it twenty pages to learn. A look at Django's pool makes it."""
+    """Make the pool give out the connection that was used last: a connection needs some twenty pages to cache tables
+    and prepared statements. Reading `connection.pool` creates the pool."""
     if pool := getattr(connection, "pool", None):
         pool._pool = LastInFirstOut()
 
@@ -132,7 +133,7 @@ def refusal(path: bytes, most: int) -> bytes:
 
 
 def _path_of(request: BoundedRequest) -> bytes:
-    """Which the request is told only once all of it is there."""
+    """From the channel: `request.path` is set only when the whole request has come."""
     return bytes(getattr(request.channel, "_path", None) or request.path or b"")
 
 

@@ -1,4 +1,4 @@
-"""Readings, compactions and their settings as staff may see them: numbers and verdicts, read only, never a text."""
+"""Readings, compactions and their settings for staff: numbers and verdicts, read only, never a text."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from health.tokens.calibration import Calibration
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):
-    """A page that changes nothing. Of other rows the keys alone are shown. By the column's own name they would be
-    "Dialog id" in every language."""
+    """A read-only page. Of related rows it shows only the keys; the labels are translated, as by the column's own name
+    they would be "Dialog id" in every language."""
 
     @admin.display(description=_("dialog"), ordering="dialog_id")
     def dialog_key(self, row: CompactionRun | ContextEvent) -> UUID | None:
@@ -42,7 +42,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):
         return row.generation_id
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        """Allow only the filters of the page: else a text could be guessed from the address, letter by letter."""
+        """Allow only the page's own filters: else a text could be guessed letter by letter through the address."""
         own = {*map(str, self.list_filter), self.date_hierarchy}
         return lookup.split(LOOKUP_SEP)[0] in own and super().lookup_allowed(lookup, value, request)
 
@@ -97,7 +97,7 @@ class SettingsChangeAdmin(ReadOnlyAdmin):
 
 @admin.register(CompactionRun)
 class CompactionRunAdmin(ReadOnlyAdmin):
-    """Named one by one: views, losses, the ledger, what a person wants kept in mind belong to the dialog's owner."""
+    """Lists its fields: views, losses, the ledger and a person's instructions are only for the dialog's owner."""
 
     list_display = (
         "id", "dialog_key", "trigger", "status", "estimates", "limit_tokens", "messages", "code", "grade", "queued_at",
@@ -138,7 +138,7 @@ class ContextEventAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("numbers"))
     def numbers(self, row: ContextEvent) -> str:
-        """What counts, and the kind of an error: its words may be those of a prompt that came back."""
+        """The counts, and the kind of an error: its message may contain text of a prompt."""
         known = {"estimated": row.estimated, "limit": row.limit} | row.facts
         shown = {key: value for key, value in known.items() if isinstance(value, int | float)}
         kind = str(row.facts.get("cause", "")).partition(":")[0]
@@ -169,7 +169,7 @@ def _arrow(*counts: int | None) -> str:
 
 @admin.register(LlmPrice)
 class LlmPriceAdmin(admin.ModelAdmin):
-    """The only numbers here that a person types: no server tells what it costs."""
+    """The only numbers here that a person enters: no server says what it costs."""
 
     list_display = ("llm", "per_million")
     list_select_related = ("llm",)

@@ -18,12 +18,12 @@ ONLY = 1
 
 
 def context_settings() -> ContextSettings:
-    """The only row, or one that is not stored yet."""
+    """The only row; an unsaved one if there is none yet."""
     return ContextSettings.objects.filter(pk=ONLY).first() or ContextSettings(pk=ONLY)
 
 
 def _values() -> str:
-    """Its values as they are stored; nothing where it is not stored yet."""
+    """The row's stored values; empty if there is none yet."""
     return next((values for (values,) in _stored()), "")
 
 
@@ -37,8 +37,8 @@ def context_config() -> ContextConfig:
 
 
 def config_for(own: str = "", *, llm_type: str = "", base: ContextConfig | None = None) -> ContextConfig:
-    """What holds for an agent with these settings of its own, on an LLM of this type: over everybody's stand the
-    type's, and over these the agent's. `base` are other settings of everybody's than those in force."""
+    """The configuration for an agent with these `own` settings on an LLM of this type: the agent's override the type's,
+    which override everybody's. `base` replaces everybody's settings in force."""
     if base is not None:
         return _with_own(base, own, llm_type)
     return _layered(_values(), own, llm_type)
@@ -50,7 +50,7 @@ def _layered(values: str, own: str, llm_type: str) -> ContextConfig:
 
 
 def _with_own(config: ContextConfig, own: str, llm_type: str) -> ContextConfig:
-    """Layers were checked when they were stored; those that a later version refuses are left out."""
+    """The layers were checked when they were stored; one that a later version refuses is left out."""
     types = next((llm.own for llm in config.per_llm if llm.type == llm_type), "") if llm_type else ""
     try:
         return configuration.with_own(config, types, own)
@@ -61,7 +61,7 @@ def _with_own(config: ContextConfig, own: str, llm_type: str) -> ContextConfig:
 
 @lru_cache(maxsize=32)
 def config_of(values: str) -> ContextConfig:
-    """Stored values were checked when they were stored; if a later version refuses them, the defaults hold."""
+    """The values were checked when they were stored; if a later version refuses them, the defaults are used."""
     if not values:
         return ContextConfig()
     try:

@@ -1,7 +1,7 @@
-"""How many tokens a context may have: the effective limit of (agent, LLM), with a trace of where it came from.
+"""The effective limit of (agent, LLM): how many tokens a context may have, with a trace of how it was computed.
 
-Values in, values out: nothing here knows dialogs, tables or providers. Order of the terms: the agent's own limit,
-else the LLM's, else the default; P1 raises it, the floor raises it, the window caps it.
+Values in, values out: nothing here knows dialogs, tables or providers. The agent's own limit, else the LLM's, else the
+default; then P1 raises it, the floor raises it, the window caps it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from health.compaction.terms.reasons import Reason, Why
 
 P1_FACTOR_PERCENT = 120
 LEAST_USABLE_TOKENS = 1024
-# The least answer that must have room: a tenth of the window or what was asked for, but never less than 64 tokens.
+# The minimal answer that must have room: a tenth of the window or the requested maximum, but at least 64 tokens.
 LEAST_RESERVE_TOKENS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
 class Term:
-    """One line of the trace: the limit in tokens after `what` was looked at."""
+    """One line of the trace: the limit in tokens after `what` was applied."""
 
     what: str
     tokens: int
@@ -38,7 +38,7 @@ class Term:
 
 @dataclass(frozen=True, kw_only=True)
 class EffectiveLimit:
-    """`refused` says why a dialog cannot start with this limit; None where it can."""
+    """`refused` says why a dialog cannot start with this limit; None if it can."""
 
     tokens: int
     trace: tuple[Term, ...]
@@ -46,9 +46,9 @@ class EffectiveLimit:
 
 
 def output_reserve(window: int, *, requested: int | None = None) -> int:
-    """Tokens kept free for the answer: what was asked for, a tenth of the window at most, and at least 64.
+    """Tokens kept free for the answer: the requested maximum, but at most a tenth of the window, and at least 64.
 
-    Who asks for a longer answer gets what is left of the window, and this at least: history does not give way to it.
+    A longer answer gets what is left of the window, at least this: history is not compacted for it.
     """
     tenth = window // 10
     wanted = tenth if requested is None else min(requested, tenth)
@@ -64,7 +64,7 @@ def effective_limit(
     reserve: int = 0,
     is_p1: bool = False,
 ) -> EffectiveLimit:
-    """min(window − reserve, max(floor, chosen × 1.2 for a P1 agent)). `window` None: it caps nothing.
+    """min(window − reserve, max(floor, chosen × 1.2 for a P1 agent)). If `window` is None it caps nothing.
 
     >>> effective_limit(ContextConfig(), agent_limit=2000).tokens
     3500

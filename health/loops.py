@@ -1,9 +1,8 @@
-"""Four signs that an agent goes round in circles, looked for in what it did since a person last spoke. PURE: what it
-said and called is handed in, and judged.
+"""Detects four signs that an agent is in a loop, in its answers and calls since a person's last message. PURE.
 
-Progress breaks a circle: a call that brought what no call of the stretch has brought. So it is no circle to ask a
-server until it answers otherwise, or to run the same tests after each change. A context over its limit is no sign by
-itself, but a factor: then one repetition less will do.
+Progress ends a loop: a call with a result that no earlier call of these steps had. So polling a server until its answer
+changes, or running the same tests after each change, is no loop. A context over its limit is no sign by itself, but
+then one repetition less is enough.
 """
 
 from __future__ import annotations
@@ -14,25 +13,25 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-# An agent is looked at again after so many calls, and its newest answers are looked at.
+# A check is due after this many calls, and looks at this many of the newest answers.
 EVERY_CALLS = 20
 MOST_STEPS = 40
-# How many equal calls or errors, answers alike, and answers each shorter than the one before make a circle.
+# How many equal calls or errors, similar answers, and answers each shorter than the one before make a loop.
 REPEATED, ALIKE, SHRINKING = 3, 3, 5
 ALIKE_ABOVE = 0.85
-# "Done." after "Done." says nothing. A short sentence does, when it is said often enough.
+# Of shorter texts, at least of the second length, so many must be alike: "Done." after "Done." says nothing.
 LEAST_CHARACTERS = 80
 LEAST_SHORT, ALIKE_SHORT = 20, 6
-# A Chinese character says as much as so many letters.
+# A Chinese, Japanese or Korean character counts as this many letters.
 LETTERS_A_SIGN = 3
 _SIGN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-# When something was, and how long it took: it differs each time and is no news.
+# Times and durations: they differ in each result and are not progress.
 _TIMES = re.compile(
     r"\b(?:\d{4}-\d\d-\d\d[T ])?\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?"
     r"|\b1\d{9}(?:\d{3})?(?:\.\d{1,9})?\b"
     r"|\d{1,9}(?:\.\d{1,9})? ?(?:(?:[nmuµ]?s|secs?|seconds?|min|minutes?|h|hours?)\b|[毫微纳]?秒|分钟|小时)"
 )
-# Answers shrink only if the first was at least this long, and the last is half of it at most.
+# Shrinking answers: the first must have this many characters, and the last at most half of the first.
 LEAST_TO_SHRINK = 200
 
 
@@ -45,7 +44,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """A call that is over. Arguments and outcome are compared, nothing else: hashes will do."""
+    """A call that has ended. Arguments and outcome are only compared: hashes are enough."""
 
     name: str
     arguments: str
@@ -55,14 +54,14 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One answer, and the calls that it made side by side."""
+    """One answer, and its calls."""
 
     text: str = ""
     calls: tuple[Call, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class LoopSign:
     """`count` calls of `tool`, or answers. Answers also have numbers: percent alike; characters of first and last."""
 
     kind: Kind
@@ -75,12 +74,12 @@ class Seen:
 class LoopFinding:
     """`over_hits`: how often the context was over its limit meanwhile."""
 
-    seen: tuple[Seen, ...]
+    seen: tuple[LoopSign, ...]
     over_hits: int = 0
 
 
 def find_loop(steps: Sequence[Step], *, over_hits: int = 0) -> LoopFinding | None:
-    """The signs of a circle at the end of these steps, oldest first; None where there are none."""
+    """The signs of a loop at the end of these steps, oldest first; None if there are none."""
     steps = steps[-MOST_STEPS:]
     less = 1 if over_hits else 0
     texts = _texts(steps)
@@ -98,7 +97,7 @@ def _as_call(call: Call) -> Hashable:
 
 
 def _as_error(call: Call) -> Hashable:
-    """What makes two failed calls alike: the tool and its complaint, not the arguments."""
+    """What two equal errors have in common: the tool and the message, not the arguments."""
     return (call.name, _timeless(call.outcome)) if call.failed else None
 
 
@@ -107,7 +106,7 @@ def _timeless(outcome: str) -> str:
 
 
 def _with_progress(steps: Sequence[Step]) -> Iterator[tuple[Step, bool]]:
-    """Each step, and whether one of its calls brought something that is new in this stretch."""
+    """Each step, and whether one of its calls had a result that is new among these steps."""
     known: set[Hashable] = set()
     for step in steps:
         brought = {_as_call(call) for call in step.calls if not call.failed}
@@ -115,9 +114,8 @@ def _with_progress(steps: Sequence[Step]) -> Iterator[tuple[Step, bool]]:
         known |= brought
 
 
-def _repeated(steps: Sequence[Step], kind: Kind, key: Callable[[Call], Hashable], *, enough: int) -> Iterator[Seen]:
-    """Calls repeated since the last progress. Steps are counted: a call that is made three times side by side counts
-    once."""
+def _repeated(steps: Sequence[Step], kind: Kind, key: Callable[[Call], Hashable], *, enough: int) -> Iterator[LoopSign]:
+    """Calls repeated since the last progress. Steps are counted: equal calls of one answer count once."""
     counts = Counter[Hashable]()
     names = {key(call): call.name for step in steps for call in step.calls}
     for step, is_new in _with_progress(steps):
@@ -126,7 +124,7 @@ def _repeated(steps: Sequence[Step], kind: Kind, key: Callable[[Call], Hashable]
         counts.update({found for call in step.calls if (found := key(call)) is not None})
     for found, count in counts.most_common():
         if count >= enough:
-            yield Seen(kind=kind, count=count, tool=names[found])
+            yield LoopSign(kind=kind, count=count, tool=names[found])
 
 
 def _texts(steps: Sequence[Step]) -> list[str]:
@@ -140,7 +138,7 @@ def _texts(steps: Sequence[Step]) -> list[str]:
     return texts
 
 
-def _answers_alike(texts: list[str], *, less: int) -> tuple[Seen, ...]:
+def _answers_alike(texts: list[str], *, less: int) -> tuple[LoopSign, ...]:
     for least, enough in ((LEAST_CHARACTERS, ALIKE), (LEAST_SHORT, ALIKE_SHORT)):
         if found := tuple(_alike([text for text in texts if _letters(text) >= least], enough=enough - less)):
             return found
@@ -151,8 +149,8 @@ def _letters(text: str) -> int:
     return len(text) + (LETTERS_A_SIGN - 1) * len(_SIGN.findall(text))
 
 
-def _alike(texts: list[str], *, enough: int) -> Iterator[Seen]:
-    """The newest answers in a row that are each like the one before."""
+def _alike(texts: list[str], *, enough: int) -> Iterator[LoopSign]:
+    """The newest answers in a row that are each similar to the one before."""
     found: list[float] = []
     for at in range(len(texts) - 1, 0, -1):
         like = likeness(texts[at - 1], texts[at])
@@ -160,26 +158,26 @@ def _alike(texts: list[str], *, enough: int) -> Iterator[Seen]:
             break
         found.append(like)
     if len(found) + 1 >= enough:
-        yield Seen(kind=Kind.ANSWERS, count=len(found) + 1, numbers=(int(min(found) * 100),))
+        yield LoopSign(kind=Kind.ANSWERS, count=len(found) + 1, numbers=(int(min(found) * 100),))
 
 
-def _shrinking(lengths: list[int], *, enough: int) -> Iterator[Seen]:
+def _shrinking(lengths: list[int], *, enough: int) -> Iterator[LoopSign]:
     start = len(lengths) - 1
     while start > 0 and lengths[start - 1] > lengths[start]:
         start -= 1
     shrunk = lengths[start:]
     if len(shrunk) >= enough and shrunk[0] >= LEAST_TO_SHRINK and shrunk[-1] * 2 <= shrunk[0]:
-        yield Seen(kind=Kind.SHRINKING, count=len(shrunk), numbers=(shrunk[0], shrunk[-1]))
+        yield LoopSign(kind=Kind.SHRINKING, count=len(shrunk), numbers=(shrunk[0], shrunk[-1]))
 
 
-# --- How much two texts are alike, in any language, in time that grows with their length and no faster ---
+# --- The similarity of two texts in any language, in linear time ---
 PIECE = 3
 # Only the two ends of a longer text are read.
 MOST_CHARACTERS = 20_000
 
 
 def likeness(first: str, second: str) -> float:
-    """The share of pieces of three characters that both have (Dice), from 0 to 1. Case and blanks do not count."""
+    """The Dice coefficient of their trigrams of characters, from 0 to 1. Case and blanks do not count."""
     ours, theirs = _pieces(first), _pieces(second)
     pieces = ours.total() + theirs.total()
     return 2 * (ours & theirs).total() / pieces if pieces else 1.0

@@ -1,7 +1,7 @@
-"""The log of rewards: JSONL in the data folder, for who wants to learn from it. Off unless staff switch it on.
+"""The log of rewards: JSONL in the data folder, for training by others. Off unless staff switch it on.
 
 Each line has four keys, {stateBefore, action, reward, stateAfter}: numbers, kinds, names and hashes, never a text.
-Lines come and go under a lock that every process of this machine takes; only the folder's owner can read them.
+Lines are added and deleted under a lock between all processes; only the folder's owner can read them.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ OWNER_ONLY = 0o600
 
 
 def hash_of(dialog_id: UUID) -> str:
-    """The hash that stands for a dialog: the same each time, and nobody without the secret key can tell which dialog it
-    is."""
+    """A dialog's hash: always the same, and only with the secret key can it be traced to the dialog."""
     return salted_hmac("health.rewards", str(dialog_id), algorithm="sha256").hexdigest()[:32]
 
 
 def append(row: Row, *, unless: Callable[[], bool] = lambda: False) -> None:
-    """Append one line. `unless` is asked under the lock: what was erased meanwhile does not come back."""
+    """Append one line unless `unless()`, called under the lock, says that its dialog was erased meanwhile."""
     line = json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
     with _locked():
         if not unless():
@@ -40,25 +39,25 @@ def append(row: Row, *, unless: Callable[[], bool] = lambda: False) -> None:
 
 
 def rows(*, since: datetime | None = None, llm: str = "") -> Iterator[Row]:
-    """The oldest first; of runs that ended since then, and with this LLM, where that is asked for."""
+    """The rows, oldest first; optionally only of runs that ended since then, and of this LLM."""
     for row in map(_read, _lines()):
         if row and (since is None or _ended(row) >= since) and llm in ("", row["stateBefore"]["llm"]):
             yield row
 
 
 def forget(dialog_id: UUID) -> int:
-    """Erase every line of a dialog; how many there were."""
+    """Erase all lines of a dialog. Returns their number."""
     of_dialog = hash_of(dialog_id)
     return _keep(lambda row: row["stateBefore"]["dialog"] != of_dialog)
 
 
 def prune(*, before: datetime) -> int:
-    """Erase what ended before that; how many lines."""
+    """Erase the lines of runs that ended before that. Returns their number."""
     return _keep(lambda row: _ended(row) >= before)
 
 
 def _keep(wanted: Callable[[Row], bool]) -> int:
-    """Write the file anew with the lines that are wanted. A line that was cut short by a full disk goes too."""
+    """Rewrite the file with the wanted lines. A line that a full disk cut short is dropped too."""
     with _locked():
         lines = _lines()
         kept = [line for line in lines if (row := _read(line)) and wanted(row)]
@@ -94,7 +93,7 @@ def _path() -> Path:
 
 @contextlib.contextmanager
 def _locked() -> Iterator[None]:
-    """Hold a lock beside the file, which is replaced when lines go: a lock on a replaced file would hold nobody."""
+    """Lock a second file, as the log itself is replaced when lines are deleted, and a lock on it would be lost."""
     with _opened(settings.DOMINDS_DATA_DIR / LOCK, os.O_APPEND) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""What the meter, its panel and its chart show. Dialogs are named by id: this app never imports that one."""
+"""The data of the meter, its panel and its chart. Takes dialogs by id: this app never imports that one."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dominds.prepared import Many, prepared
 from health.models import HealthReading
 from health.monitor.levels import Configured, Thresholds, clamped, context_window, percent_text, thresholds
 
-# Why a reading is of a context that is no longer the dialog's.
+# Why a reading does not describe the dialog's present context.
 LEFT = ("compacted", "undone", "new_course", "other_branch", "other_window")
-# The columns of a generation that no meter shows, and that may be long.
+# Columns of a generation that no meter shows and that may be long.
 LARGE = tuple(
     f"generation__{name}" for name in ("manifest", "partial_text", "partial_reasoning", "usage_raw", "error_message")
 )
@@ -27,13 +27,11 @@ SHOWN_POINTS = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Meter:
-    """The health of a dialog as it is shown. Every number is the provider's or a person's; None is unknown.
+    """The health of a dialog as shown. Each number is the provider's or a person's; None: unknown.
 
-    `stale` says why the reading is not the newest word: "none_yet", "failed" (a later generation brought
-    none), "llm_changed", or that the context has changed since: "compacted", "undone", "new_course", "other_branch"; or
-    that its LLM has another window now: "other_window".
-    Its numbers stay then, its level is no longer known. `last_good` is the newest reading that had a level, when this
-    one has none.
+    `stale` says why the reading is outdated: "none_yet", "failed" (a later generation has none), "llm_changed", the
+    context has changed ("compacted", "undone", "new_course", "other_branch"), or the LLM's window ("other_window").
+    Then its numbers stay, its level is unknown. `last_good` is the newest reading with a level, if this one has none.
     """
 
     level: str
@@ -61,12 +59,12 @@ class Meter:
 
     @property
     def is_left(self) -> bool:
-        """Are its numbers of a context that is no longer the dialog's?"""
+        """Are its numbers of a former context of the dialog?"""
         return self.stale in LEFT
 
     @property
     def value(self) -> int | None:
-        """Within the range from 0 to the window, as a drawing has it; None where either end is unknown."""
+        """The tokens limited to 0 to the window, for a drawing; None if either is unknown."""
         if self.prompt_tokens is None or self.context_window is None:
             return None
         return min(self.prompt_tokens, self.context_window)
@@ -85,7 +83,7 @@ class Point:
     optimal_max_tokens: int | None
     critical_max_tokens: int | None
     read_at: datetime
-    # Why the level is unknown, where it is.
+    # Why the level is unknown, if it is.
     reason: str = ""
     percent_text: str = ""
     llm_name: str = ""
@@ -100,10 +98,9 @@ def meter(
     left: str = "",
     failed: bool = False,
 ) -> Meter:
-    """The meter of a dialog with this newest reading that now talks to the LLM described by the other arguments.
+    """The meter of a dialog with this newest reading and the present LLM, which the other arguments describe.
 
-    `left` says why the reading is of a context that is no longer the dialog's; `failed`: a generation since brought
-    none.
+    `left` says why the reading is of a former context; `failed`: a later generation has no reading.
     """
     shown = meter_of(newest, configured=configured, window_source=window_source, llm_name=llm_name, left=left)
     if newest is None or shown.is_left:
@@ -116,7 +113,7 @@ def meter(
 def meter_of(
     newest: HealthReading | None, *, configured: Configured, window_source: str, llm_name: str, left: str
 ) -> Meter:
-    """The meter of the newest reading, without a query: without what was measured before it, or failed after it."""
+    """The meter of the newest reading, without a query, so without earlier readings and later failures."""
     limits = _limits_now(configured, window_source=window_source, llm_name=llm_name)
     if newest is None:
         return replace(limits, stale="none_yet")
@@ -154,7 +151,7 @@ def _last_good(dialog_id: UUID) -> Meter | None:
 
 
 def _limits_now(configured: Configured, *, window_source: str, llm_name: str) -> Meter:
-    """A meter without a reading: unknown, but with the ceilings that the next reading will meet."""
+    """A meter without a reading: unknown, but with the ceilings for the next reading."""
     window = context_window(configured)
     blank = Meter(level=HealthReading.Level.UNKNOWN, llm_name=llm_name)
     if window is None:
@@ -176,7 +173,7 @@ def _with_ceilings(shown: Meter, limits: Thresholds) -> Meter:
 
 
 def _tick(ceiling: int | None, window: int | None) -> float | None:
-    """Where a ceiling stands on the bar; None when it lies outside the window."""
+    """The place of a ceiling on the bar; None if it is outside the window."""
     if ceiling is None or not window or ceiling > window:
         return None
     return ceiling / window
@@ -245,7 +242,7 @@ def _points(newest: Iterable[HealthReading]) -> tuple[Point, ...]:
 
 
 def readings_in(generation_ids: Collection[int]) -> dict[int, HealthReading]:
-    """The readings of these generations, in one query, with what a meter needs of them."""
+    """The readings of these generations, in one query, with all columns that a meter needs."""
     return {reading.pk: reading for reading in _readings_of(generation_ids)}
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# What holds when the caller chooses neither a chain nor a configuration: the limit is a budget to be used in full.
+# Used if the caller passes neither chain nor configuration: the limit is a budget to be used in full.
 DEFAULT_CONFIG = ContextConfig(
     warning_threshold=1.0,
     goal=1.0,
@@ -71,22 +71,21 @@ def compact_messages(
     on_step: Callable[[Step], object] | None = None,
     orphans: Orphans = Orphans.REPAIR,
 ) -> CompactionOutcome:
-    """The messages in at most `limit_tokens` estimated tokens, or the reason why that cannot be.
+    """Compact the messages to at most `limit_tokens` estimated tokens, or say why that is impossible.
 
-    `task` says what is needed later; without it, what the user typed last and nobody answered yet. `model` names the
-    vocabulary to count with, `tools` are the schemas sent along.
-    `chain` names strategies, `config` sets their parameters and when to begin; with neither, passages are selected
-    until the limit is full. `how` is "passages" (they come first) or "chain" (it comes first), in
-    place of the configuration's word for it; without it a `chain` runs as it is, with nothing around it.
-    `llm` answers chat messages with text, for summaries; without it they are extractive.
-    `embedder` is "minilm" (static vectors where that is absent or slow), "static", "none", or one of the caller's.
-    `judge` measures coherence too, which embeds all that was said: that takes longer than compacting it.
+    `task` says what is needed later; default: the user's last unanswered message. `model` names the vocabulary to count
+    with, `tools` are the schemas sent along. `chain` names strategies, `config` sets their parameters and when to
+    begin; with neither, passages are selected until the limit is full. `how` is "passages" (they come first) or "chain"
+    (it comes first), and overrides the configuration; without it a `chain` runs alone. `llm` answers chat messages with
+    text, for summaries; without it they are extractive. `embedder` is "minilm" (static vectors if that is absent or
+    slow), "static", "none", or the caller's own. `judge` also measures coherence, which embeds all messages and takes
+    longer than compacting them.
 
-    The result is in `.messages` and never shares anything with the input: a valid request once `sendable` has taken off
-    the marks by which the next compaction knows what this one wrote. Under the limit, and after a failure, they are the
-    input's (with unpaired calls and results repaired); `.status` tells which.
+    The result is in `.messages` and shares no object with the input: a valid request once `sendable` has removed the
+    marks by which the next compaction recognises texts of this one. Under the limit, and after a failure, they are the
+    input's (with unpaired calls and results repaired); `.status` says which.
 
-    Raises InvalidMessages and InvalidConfig. Nothing else: what goes wrong inside is told by `.reason`.
+    Raises InvalidMessages and InvalidConfig, nothing else: after an internal error `.reason` says what went wrong.
     """
     names, config = _chosen(chain, config, how)
     embed = _embedder(embedder)
@@ -116,7 +115,7 @@ def compact_messages(
 def _chosen(
     chain: Sequence[str] | None, config: ContextConfig | None, how: str | None
 ) -> tuple[tuple[str, ...], ContextConfig]:
-    """The names that run, and the configuration."""
+    """The names of the chain, and the configuration."""
     if chain is not None and not _is_names(chain):
         raise InvalidConfig(f"chain must be a list of names of strategies, not {chain!r}.")
     if config is not None and not isinstance(config, ContextConfig):
@@ -137,8 +136,7 @@ def _is_names(chain: Any) -> bool:
 
 @lru_cache(maxsize=64)
 def _checked(config: ContextConfig) -> ContextConfig:
-    """The configuration, if its values make sense. One that was made in code can hold what YAML may not: NaN, or a
-    share of 7."""
+    """The configuration, if its values are valid. One made in code may have invalid ones, as NaN, or a share of 7."""
     return config if config == DEFAULT_CONFIG else configuration.load(configuration.dump(config))
 
 
@@ -162,9 +160,9 @@ def _embedder(embedder: Embedder | str) -> Embedder:
 
 
 def _answers(embed: Embedder, llm: summarizers.Llm | None, timeout_seconds: float) -> Callable[[Need], Answer]:
-    """Who answers what the chain asks. The pruning agent is an LLM with a dialog, which is not here.
+    """The answerers of the chain's needs. There is no pruning agent, as that needs a dialog.
 
-    An LLM that fails once is not asked again: its time is not waited for twice.
+    An LLM that fails once is not asked again, so that its timeout is not waited for twice.
     """
     summarise = summarizers.from_callable(llm, timeout_seconds=timeout_seconds) if llm else None
 
@@ -182,7 +180,7 @@ def _answers(embed: Embedder, llm: summarizers.Llm | None, timeout_seconds: floa
 
 
 def _fallen_back(outcome: CompactionOutcome, asked: Embedder | str) -> CompactionOutcome:
-    """Said where a task was matched without the embedder that was asked for."""
+    """A note that a task was matched without the requested embedder."""
     used = outcome.embedder
     if asked != embeddings.DEFAULT or not (outcome.state.task and used) or minilm.NAME in used:
         return outcome
@@ -190,7 +188,7 @@ def _fallen_back(outcome: CompactionOutcome, asked: Embedder | str) -> Compactio
 
 
 def _rendered(outcome: CompactionOutcome, parsed: Parsed) -> CompactionOutcome:
-    """The outcome with its messages, repairs told first. A result that no provider takes is an error of ours."""
+    """The outcome with its messages, repairs noted first. A result that no provider accepts is our error."""
     messages = render(outcome.state.units, parsed.originals)
     faults = broken_request(messages)
     if faults:
@@ -199,7 +197,7 @@ def _rendered(outcome: CompactionOutcome, parsed: Parsed) -> CompactionOutcome:
 
 
 def _as_given(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The input, repaired and copied as far as that still works."""
+    """The input, repaired and copied as far as possible."""
     try:
         parsed = parse(messages)
         return render(parsed.units, parsed.originals)
@@ -214,12 +212,12 @@ def _untouched(state: ContextState, status: Status, why: Reason) -> CompactionOu
     )
 
 
-# --- Python's search for cycles, put off for the time of one compaction ---
+# --- Python's cyclic garbage collection, suspended for one compaction ---
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """No garbage is looked for inside; what has no reference any more is freed all the same.
+    """Suspend the cyclic garbage collector; objects without references are freed all the same.
 
-    It holds for the whole process. Whoever begins inside another's leaves it to that one to look again.
+    This affects the whole process. A nested use leaves it to the outer one to resume it.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -236,8 +234,8 @@ __all__ = ["compact_messages", "record_reading", "record_reward_export"]
 def record_reading(
     *, generation_id: int, usage: Usage | UsageUnavailable, configured: Configured, window_source: str
 ) -> HealthReading:
-    """Judge one generation by its reported usage and keep the verdict. Without usage, without numbers."""
-    from dominds.rows import add, new
+    """Judge one generation by its reported usage and store the reading; without usage it has no numbers."""
+    from dominds.rows import insert, new
     from health.models import HealthReading
 
     reading = read(usage, configured)
@@ -253,12 +251,12 @@ def record_reading(
         optimal_util=reading.optimal_util,
         **_ceilings(reading),
     )
-    add(row)
+    insert(row)
     return row
 
 
 def record_reward_export(*, lines: int, by: User | None) -> None:
-    """Who took the log of rewards out stands where changed settings stand."""
+    """Record in the settings' audit trail who exported the log of rewards."""
     from health.models import SettingsChange
 
     SettingsChange.objects.create(changed_by=by, key="reward_log.export", after=str(lines))

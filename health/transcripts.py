@@ -1,5 +1,5 @@
-"""Chats that were kept in files, as messages in OpenAI's format: a JSON array, a request body, JSONL, and three
-programs' exports. What is left out is said in `notes`.
+"""Reads chats from files as messages in OpenAI's format: a JSON array, a request body, JSONL, and the exports of three
+programs. `notes` say what was left out.
 
 A file is JSON as a whole, or one JSON value a line; which program wrote it shows in its keys. Of an export that keeps
 every branch (OpenAI's conversations.json, Open WebUI's chats) only the branch that was shown last is read: from its
@@ -22,12 +22,12 @@ SPEAKERS = ("user", "assistant")
 
 
 class NotATranscript(ValueError):
-    """The file holds no chat that can be read. The text says why, with the line where there is one."""
+    """The file has no readable chat. The text says why, with the line if there is one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Transcript:
-    """A chat: its messages, the tool schemas sent with it, what form it had, and what was left out."""
+    """A chat: its messages, its tool schemas, the form of the file, and notes about what was left out."""
 
     messages: list[dict[str, Any]]
     form: str
@@ -44,7 +44,7 @@ def told(number: int, what: str) -> list[str]:
 
 
 def read(data: bytes) -> Transcript:
-    """The chat in a file. Raises NotATranscript for what is empty, broken, or no chat."""
+    """The chat in a file. Raises NotATranscript if it is empty, broken, or not a chat."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -63,7 +63,7 @@ def _values(text: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as whole:
         lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
-        # A first line that is JSON by itself makes it JSONL; else the error of the whole is the one to tell.
+        # If the first line is JSON by itself, it is JSONL; else the error of the whole file is reported.
         if len(lines) < 2 or not _is_json(lines[0][1]):
             raise NotATranscript(f"It is not JSON: line {whole.lineno}, {whole.msg.lower()}.") from whole
     except (ValueError, RecursionError) as error:
@@ -96,12 +96,12 @@ def _read_value(value: Any) -> Transcript:
     for belongs, reader in FORMS:
         if belongs(entries):
             return _read_by(reader, entries)
-    # Messages of any quality: what is wrong with one of them is told with its place later on.
+    # Messages are not checked here: a faulty one is reported later with its place.
     return Transcript(messages=entries, form="messages")
 
 
 def _read_by(reader: Reader, entries: list[Any]) -> Transcript:
-    """Exports come from other programs, in versions that nobody documents: a surprise is an answer, not a crash."""
+    """Reads an export. Other programs' formats are undocumented: an unexpected one raises NotATranscript."""
     try:
         return reader(entries)
     except (AttributeError, KeyError, TypeError, IndexError) as error:
@@ -110,7 +110,7 @@ def _read_by(reader: Reader, entries: list[Any]) -> Transcript:
 
 
 def _request(entries: list[Any]) -> Transcript:
-    """The body of a request, or one of several lines for fine-tuning, which are chats of their own."""
+    """The body of a request, or one of several lines for fine-tuning, each of which is a chat."""
     body = entries[0]
     if not isinstance(body["messages"], list):
         raise NotATranscript('Its "messages" are not a list.')
@@ -161,7 +161,7 @@ def _newest(chats: list[dict[str, Any]], when: str) -> tuple[dict[str, Any], lis
 
 
 def _branch(nodes: Any, newest: Any, *, up: str) -> Iterator[dict[str, Any]]:
-    """The nodes from the root to the newest one; a chain that goes in circles ends where it would begin again."""
+    """The nodes from the root to the newest one; a cyclic chain ends where it would repeat."""
     if not isinstance(nodes, Mapping):
         raise NotATranscript("Its messages are not a tree of nodes.")
     found: dict[str, dict[str, Any]] = {}
@@ -177,7 +177,7 @@ def _branches(nodes: Mapping[str, Any], read: int) -> list[str]:
 
 
 def _is_hidden(message: dict[str, Any]) -> bool:
-    """Whether a message is no part of what the model and the person saw: without weight, marked so, or empty."""
+    """Whether model and person did not see the message: it has no weight, is marked hidden, or is empty."""
     meta = message.get("metadata") or {}
     hidden = meta.get("is_visually_hidden_from_conversation") or message.get("weight") == 0
     return bool(hidden) or not _openai_content(message.get("content") or {})
@@ -201,7 +201,7 @@ def _openai_message(message: dict[str, Any], before: list[dict[str, Any]]) -> It
 
 
 def _openai_content(content: dict[str, Any]) -> Any:
-    """A string, or parts where there are images."""
+    """A string, or a list of parts if there are images."""
     if "parts" not in content:
         thoughts = [
             thought.get("content", "") for thought in content.get("thoughts") or () if isinstance(thought, dict)
@@ -241,7 +241,7 @@ def _number(value: Any) -> float:
 
 
 def session(entries: list[Any]) -> Transcript:
-    """The main line of a session. Side chains, summaries and the program's own lines are left out, and said so."""
+    """The main line of a session. Side chains, summaries and the program's own lines are left out, with notes."""
     lines = [entry for entry in entries if isinstance(entry, dict)]
     spoken = [line for line in lines if line.get("type") in SPEAKERS and isinstance(line.get("message"), dict)]
     main = [line for line in spoken if not line.get("isSidechain")]
@@ -286,7 +286,7 @@ class _Chat:
         parts = list(_parts(block for block in blocks if block.get("type") != "tool_result"))
         if not parts:
             return
-        # What the person says ends the answer: later lines of its id would be another one.
+        # A person's message ends the answer: later lines with its id are another answer.
         self._answer_id = None
         mark = {MARKS: {"inserted": True}} if line.get("isMeta") or line.get("isCompactSummary") else {}
         self.messages.append({"role": "user", "content": _plain(parts), **_when(line), **mark})
@@ -299,7 +299,7 @@ def _blocks(content: Any) -> list[dict[str, Any]]:
 
 
 def _extend(answer: dict[str, Any], block: dict[str, Any]) -> None:
-    """Add one block to an answer. Signatures of reasoning mean nothing to others, and are left out."""
+    """Add one block to an answer, without signatures of reasoning, which only its service can use."""
     kind = block.get("type")
     if kind == "text":
         answer["content"] = "\n\n".join(filter(None, (answer["content"], block.get("text"))))
@@ -328,7 +328,7 @@ def _parts(blocks: Any) -> Iterator[dict[str, Any]]:
 
 
 def _plain(parts: list[dict[str, Any]]) -> Any:
-    """A string where there is nothing but text."""
+    """A string if there is only text."""
     if all(part["type"] == "text" for part in parts):
         return "\n\n".join(part["text"] for part in parts)
     return parts
@@ -346,7 +346,7 @@ def _is_request(entries: list[Any]) -> bool:
     return bool(entries) and isinstance(entries[0], dict) and "messages" in entries[0] and "role" not in entries[0]
 
 
-# What tells the form, and who reads it; the first that fits.
+# The test of each form, and its reader; the first match is used.
 FORMS: tuple[tuple[Callable[[list[Any]], bool], Reader], ...] = (
     (_any("mapping"), openai),
     (_any("chat", "id"), open_webui),

@@ -31,8 +31,8 @@ END = "\x00"
 # Only ever matched from the beginning of a line or a text, or with all of it: nobody searches with them.
 FROM_THE_START = (
     "health.compaction.reading.quoting.re.compile",
-    "dialogs.driver.seam._BLOCK",
-    *("dialogs.driver.seam._DOTS", "dialogs.driver.seam._ONLY_DOTS"),
+    "dialogs.driver.repetition._BLOCK",
+    *("dialogs.driver.repetition._DOTS", "dialogs.driver.repetition._ONLY_DOTS"),
     *("dialogs.admin.mcp_server.HEADER", "dialogs.admin.mcp_server.VARIABLE"),
     *("health.compaction.reading.code_languages._PRAGMA", "health.compaction.reading.code_languages._TELLS"),
     *("health.compaction.reading.facts._FILE_ENDING", "health.compaction.reading.ledger_patterns._OVER"),

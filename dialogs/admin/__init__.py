@@ -1,7 +1,7 @@
-"""The admin, stock Django's: settings for staff. Dialogs and messages are not here, because they are private."""
+"""Django's admin: settings for staff. Dialogs and messages are not in it, because they are private."""
 
 from __future__ import annotations
 
 from dialogs.admin import llm, mcp_server, people
 
-__all__ = ["agent", "generation", "llm", "mcp_server", "people"]
+__all__ = ["llm", "mcp_server", "people"]

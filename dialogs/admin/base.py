@@ -1,7 +1,7 @@
-"""What several pages of the admin share: deleting without showing, or losing, what other people said; and calling
-providers, several at once and never for long, with what came of it as lines for people.
+"""What several admin pages share: refusing to delete rows that dialogs need; and buttons that call providers, several
+at once within a bounded time, and show each result as a message.
 
-Django's page before a deletion lists the titles of the dialogs that hang on the row. Ours counts them.
+Django's page before a deletion would list the titles of the dialogs, which are private. Ours counts them.
 """
 
 from __future__ import annotations
@@ -53,21 +53,19 @@ class KeepsDialogs(ModelAdmin):
 
 
 @dataclass(frozen=True)
-class Finding:
-    """A sentence about one row. `level` is one of Django's message levels."""
+class AdminMessage:
+    """A sentence about one row, with one of Django's message levels."""
 
     level: int
     text: str
 
 
 class CallsAfterSaving(admin.ModelAdmin):
-    """A page with buttons that save first and then call a server.
+    """A page with buttons that save first and call a server after the commit: in the transaction a slow server would
+    keep everybody else from writing."""
 
-    They call when the save is committed: a server may take long, and nobody else could write meanwhile.
-    """
-
-    # By the name of the button: what is done to the row with this key.
-    calls: Mapping[str, Callable[[str], list[Finding]]]
+    # The button's name, and the function that is called with the row's key.
+    calls: Mapping[str, Callable[[str], list[AdminMessage]]]
 
     def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
         response = super().change_view(request, object_id, *args, **kwargs)
@@ -77,7 +75,7 @@ class CallsAfterSaving(admin.ModelAdmin):
         return response
 
     def response_change(self, request: HttpRequest, obj: Any) -> HttpResponse:
-        """Stay on the page: what is said there is what the server answered."""
+        """Stay on the page, which shows the server's answer."""
         if self._pressed(request):
             return HttpResponseRedirect(request.path)
         return super().response_change(request, obj)
@@ -86,54 +84,54 @@ class CallsAfterSaving(admin.ModelAdmin):
         return next((name for name in self.calls if name in request.POST), "")
 
 
-def show(request: HttpRequest, findings: Iterable[Finding]) -> None:
-    for finding in findings:
-        messages.add_message(request, finding.level, finding.text)
+def show(request: HttpRequest, lines: Iterable[AdminMessage]) -> None:
+    for line in lines:
+        messages.add_message(request, line.level, line.text)
 
 
-def try_providers(providers: Iterable[Provider]) -> list[Finding]:
+def try_providers(providers: Iterable[Provider]) -> list[AdminMessage]:
     rows = list(providers)
     results = async_to_sync(_all)([test_connection(settings_for(row)) for row in rows])
-    return [_finding(str(row), _answered(row, result)) for row, result in zip(rows, results, strict=True)]
+    return [_line(str(row), _answered(row, result)) for row, result in zip(rows, results, strict=True)]
 
 
-def refresh_limits(llms: Iterable[LLM]) -> list[Finding]:
+def refresh_limits(llms: Iterable[LLM]) -> list[AdminMessage]:
     """Ask the servers for the limits of these LLMs, and record what they say."""
     rows = list(llms)
     results = async_to_sync(_all)([read_limits(settings_for(row.provider), row.model_id) for row in rows])
-    return [_finding(row.slug, _record(row, result)) for row, result in zip(rows, results, strict=True)]
+    return [_line(row.slug, _record(row, result)) for row, result in zip(rows, results, strict=True)]
 
 
-def _answered(row: Provider, result: ProbeResult | Finding) -> str | Finding:
-    if isinstance(result, Finding):
+def _answered(row: Provider, result: ProbeResult | AdminMessage) -> str | AdminMessage:
+    if isinstance(result, AdminMessage):
         return result
     record_server(provider=row, is_ollama=result.is_ollama)
     if result.ok and row.is_hidden_ollama:
-        return Finding(messages.WARNING, f"{result.text} {better_as_ollama()}")
-    return result.text if result.ok else Finding(messages.ERROR, result.text)
+        return AdminMessage(messages.WARNING, f"{result.text} {better_as_ollama()}")
+    return result.text if result.ok else AdminMessage(messages.ERROR, result.text)
 
 
-def _record(row: LLM, result: ModelFacts | Finding) -> str | Finding:
-    return result if isinstance(result, Finding) else record_limits(llm=row, facts=result)
+def _record(row: LLM, result: ModelFacts | AdminMessage) -> str | AdminMessage:
+    return result if isinstance(result, AdminMessage) else record_limits(llm=row, facts=result)
 
 
-def _finding(name: str, result: str | Finding) -> Finding:
-    if isinstance(result, Finding):
-        return Finding(result.level, f"{name}: {result.text}")
-    return Finding(messages.SUCCESS, f"{name}: {result}")
+def _line(name: str, result: str | AdminMessage) -> AdminMessage:
+    if isinstance(result, AdminMessage):
+        return AdminMessage(result.level, f"{name}: {result.text}")
+    return AdminMessage(messages.SUCCESS, f"{name}: {result}")
 
 
-async def _all(calls: list[Awaitable[Answer]]) -> list[Answer | Finding]:
+async def _all(calls: list[Awaitable[Answer]]) -> list[Answer | AdminMessage]:
     gate = asyncio.Semaphore(AT_ONCE)
     return list(await asyncio.gather(*(_bounded(gate, call) for call in calls)))
 
 
-async def _bounded(gate: asyncio.Semaphore, call: Awaitable[Answer]) -> Answer | Finding:
+async def _bounded(gate: asyncio.Semaphore, call: Awaitable[Answer]) -> Answer | AdminMessage:
     try:
         async with asyncio.timeout(PROBE_SECONDS), gate:
             return await call
     except TimeoutError:
         seconds = f"{PROBE_SECONDS:g}"
-        return Finding(messages.ERROR, _("no answer within %(seconds)s seconds") % {"seconds": seconds})
+        return AdminMessage(messages.ERROR, _("no answer within %(seconds)s seconds") % {"seconds": seconds})
     except ProviderError as error:
-        return Finding(messages.ERROR, str(error))
+        return AdminMessage(messages.ERROR, str(error))

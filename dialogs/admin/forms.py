@@ -1,4 +1,4 @@
-"""The admin's forms for providers, LLMs and agents: what a person may write, and what stands there when nothing is."""
+"""The admin's forms for providers, LLMs and agents: checks, and the values that empty fields inherit."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from health.tokens.counters import fault_of_name
 
 
 class UpToDateForm(forms.ModelForm):
-    """A page may stand open while others, or a server's word, change its row: what was not touched on it is left alone.
+    """Saves only the fields that were changed on the page: others may have changed the row since the page was opened.
 
-    What each field showed comes back beside it. Who sends none of that has seen the row as it is.
+    Each field's initial value is sent along, hidden. A form without these values is saved whole.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -46,7 +46,7 @@ class UpToDateForm(forms.ModelForm):
 
 
 class ProviderForm(UpToDateForm):
-    """The stored key never comes back out: the field is for writing only."""
+    """The stored key is never shown: the field is write-only."""
 
     new_key = forms.CharField(
         label=gettext_lazy("New key"),
@@ -92,11 +92,11 @@ class ProviderForm(UpToDateForm):
 
     @property
     def leads_elsewhere(self) -> bool:
-        """To another host, or the same one less well protected: a key that was meant for the first is not for it."""
+        """Is the new address another host, or the same without TLS? The stored key must not be sent there."""
         return is_elsewhere(str(self.initial.get("base_url", "")), self.instance.base_url)
 
     def _clean_address(self, data: dict[str, Any]) -> None:
-        """Checked here and not by `clean_base_url`: which addresses are taken depends on the kind of provider."""
+        """Not a field's `clean_` method, since the allowed addresses depend on the kind of provider."""
         try:
             data["base_url"] = clean_base_url(data["base_url"], kind=data["kind"])
         except InvalidAddress as error:
@@ -104,7 +104,7 @@ class ProviderForm(UpToDateForm):
 
 
 class LimitsForm(UpToDateForm):
-    """A number that is left empty is inherited, and the empty field says from where."""
+    """An empty number is inherited; the placeholder shows the inherited value."""
 
     class Meta:
         model = LLM
@@ -124,7 +124,7 @@ class LimitsForm(UpToDateForm):
                 self.fields[name].widget.attrs["placeholder"] = _("inherits %(number)s") % {"number": f"{number:,}"}
 
     def clean(self) -> dict[str, Any] | None:
-        """Mark a window that was typed as the admin's; an emptied one is what the server or the file said."""
+        """Mark a typed window as the admin's; an emptied one falls back to the server's or the catalogue's."""
         data = super().clean()
         if "context_length" in self.changed_data and "context_length" in self.cleaned_data:
             typed = self.cleaned_data["context_length"]
@@ -183,7 +183,8 @@ class LLMForm(LimitsForm):
 
 
 class AgentForm(UpToDateForm):
-    """The settings of its own are written as YAML, in the keys of everybody's, and stored when they make sense."""
+    """The agent's own settings are YAML with the keys of the exported context settings, checked before they are
+    stored."""
 
     own = OwnField(
         label=gettext_lazy("Settings of its own"),
@@ -228,7 +229,7 @@ class AgentForm(UpToDateForm):
 
 
 def limit_types(stored: str) -> list[tuple[str, str]]:
-    """The types of the compaction settings with what holds for each; the stored one too, where it is none of them."""
+    """The limit types of the compaction settings, each with its limit; also the stored type, if it is unknown."""
     config = context_config()
     follows = _("%(limit)s, follows the default") % {"limit": f"{config.default_limit:,}"}
     limits = {llm.type: follows if llm.follow_default else f"{llm.limit:,}" for llm in config.per_llm}
@@ -245,7 +246,7 @@ def window_without_admin(llm: LLM) -> tuple[int | None, str]:
 
 
 def inherited(llm: LLM) -> dict[str, int]:
-    """The value in force for each number that is left empty. Without a window, critical has no default."""
+    """The value that each empty number inherits. Without a window, critical has none."""
     detected, _source = window_without_admin(llm)
     window = context_window(configured(llm))
     defaults = thresholds(Configured(), window=window or 1)

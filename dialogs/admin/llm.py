@@ -1,5 +1,5 @@
-"""Providers, LLMs and agents in the admin: where a service is, its key (for writing only), and whether it answers; what
-the server says of an LLM beside what is in force, and a word when the two make no sense.
+"""Providers, LLMs and agents in the admin: a service's address, its write-only key and a connection test; an LLM's
+limits as its server states them beside those in force, with a warning where they make no sense.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from dialogs.admin.base import CallsAfterSaving, Finding, KeepsDialogs, refresh_limits, show, try_providers
+from dialogs.admin.base import AdminMessage, CallsAfterSaving, KeepsDialogs, refresh_limits, show, try_providers
 from dialogs.admin.forms import AgentForm, LimitsForm, LLMForm, ProviderForm
 from dialogs.agents.tools.workspace import folder_of
 from dialogs.compaction.settings.checking import limit_warnings
@@ -39,13 +39,13 @@ UNKNOWN = "—"
 
 
 class LLMInline(admin.TabularInline):
-    """The LLMs of one provider, in short. Each has a page of its own."""
+    """The LLMs of one provider, with a few fields. Each has a page of its own."""
 
     model = LLM
     form = LimitsForm
     extra = 0
     show_change_link = True
-    # Deleting goes through the LLM's own page, which knows what hangs on it.
+    # The LLM's own page refuses to delete what dialogs need.
     can_delete = False
 
 
@@ -109,13 +109,13 @@ def _llms(providers: QuerySet[Provider]) -> QuerySet[LLM]:
     return LLM.objects.filter(provider__in=providers, enabled=True).select_related("provider")
 
 
-def forgotten(llm: LLM) -> list[Finding]:
+def forgotten(llm: LLM) -> list[AdminMessage]:
     forget(llm=llm)
-    return [Finding(messages.SUCCESS, str(_("What was learned of its window is forgotten.")))]
+    return [AdminMessage(messages.SUCCESS, str(_("What was learned of its window is forgotten.")))]
 
 
 def replaced(request: HttpRequest, llm: LLM) -> None:
-    """Its row names another model, or its server is another one."""
+    """Forget what was read and learned of an LLM whose row now means another model or server."""
     known = (llm.limits_read_at, learned_window(llm))
     forget_model(llm=llm)
     if any(known):
@@ -196,7 +196,7 @@ class LLMAdmin(CallsAfterSaving, KeepsDialogs):
 
     @admin.display(description=_("newest dialogs"))
     def preview(self, row: LLM) -> str:
-        """What these limits say of the newest dialogs, so that a changed number can be judged."""
+        """The levels of the newest dialogs under these limits, so that a changed number can be judged."""
         levels = levels_today(row) if row.pk else []
         return ", ".join(str(HealthReading.Level(level).label) for level in levels) or UNKNOWN
 
@@ -264,7 +264,7 @@ class AgentAdmin(KeepsDialogs):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:
-        """Without the hidden agents that only stand for an LLM: clients would ask for nothing that is set on them."""
+        """Without the hidden agents that stand for an LLM of `/v1`: their settings have no effect."""
         return super().get_queryset(request).filter(is_direct=False)
 
     @admin.display(description=_("its folder"))
@@ -278,7 +278,7 @@ class AgentAdmin(KeepsDialogs):
 
     @admin.display(description=_("in force"))
     def effective_limit(self, row: Agent) -> str:
-        """The limit that a new dialog with this agent has, and where it comes from."""
+        """A new dialog's limit with this agent, and its source."""
         guard = guard_of(Dialog(agent=row, llm=row.llm)) if row.pk else None
         return f"{guard.limit:,} ({traced(guard.trace)})" if guard else str(_("no limit"))
 
@@ -298,7 +298,7 @@ class AgentAdmin(KeepsDialogs):
             self._move_files(request, before, obj)
 
     def _move_files(self, request: HttpRequest, before: Agent, now: Agent) -> None:
-        """An agent's files go along with its short name, by which its folder is called."""
+        """Rename the agent's folder, which is named after its short name."""
         old, new = folder_of(before), folder_of(now)
         if old == new or not old.is_dir():
             return

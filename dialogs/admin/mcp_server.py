@@ -1,4 +1,4 @@
-"""MCP servers in the admin: how each is reached, its secrets (for writing only), and what it offered last."""
+"""MCP servers in the admin: how each is reached, its write-only secrets, and the tools that it offered last."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from dialogs.admin.base import CallsAfterSaving, Finding, show
+from dialogs.admin.base import AdminMessage, CallsAfterSaving, show
 from dialogs.admin.forms import UpToDateForm
 from dialogs.agents.reads import secrets_of
 from dialogs.agents.tools.mcp import LEFT_OUT
@@ -30,7 +30,7 @@ from dialogs.common.secrets import KeyUnreadable
 from dialogs.models import McpServer
 from dialogs.providers.addresses import is_elsewhere
 
-# What an environment takes, and what a request's headers take.
+# A valid line for an environment variable, and for a request header.
 VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 HEADER = re.compile(r"([A-Za-z0-9!#$%&'*+.^_`|~-]+)\s*=\s*([\x20-\x7e]*)")
 # A change of one of these may lead to another server, or to the same one with other tools.
@@ -38,7 +38,7 @@ ADDRESS = {"transport", "command", "url", "new_secrets"}
 
 
 class McpServerForm(UpToDateForm):
-    """The stored secrets never come back out: the field is for writing only."""
+    """The stored secrets are never shown: the field is write-only."""
 
     new_secrets = forms.CharField(
         label=_("New secrets"),
@@ -57,7 +57,8 @@ class McpServerForm(UpToDateForm):
 
     @property
     def leads_elsewhere(self) -> bool:
-        """To what the stored secrets were not meant for. Whoever may name a program reads its environment anyway."""
+        """Does it now lead to another server, for which the stored secrets were not meant? Another program counts as
+        the same: whoever may set the command could read the environment anyway."""
         if "transport" in self.changed_data:
             return True
         is_address = self.instance.transport == McpServer.Transport.HTTP
@@ -89,7 +90,7 @@ class McpServerForm(UpToDateForm):
         return data
 
     def _secrets(self, text: str, shape: re.Pattern[str]) -> dict[str, str]:
-        """The secrets by name. A complaint says which line is wrong, and not what stands in it."""
+        """The secrets by name. An error names the line's number, never its text."""
         secrets: dict[str, str] = {}
         for number, line in enumerate(text.splitlines(), start=1):
             if found := shape.fullmatch(line.strip()):
@@ -155,7 +156,7 @@ class McpServerAdmin(CallsAfterSaving):
         if ADDRESS.isdisjoint(form.changed_data):
             return
         forget_tools(server=obj)
-        # A program's variables are not an address's headers, and one server's headers not another's: they stay behind.
+        # Variables of a program are no headers, and one server must not get another's headers.
         stored = _readable_secrets(obj)
         if stored and form.leads_elsewhere:
             stored = {}
@@ -167,15 +168,17 @@ class McpServerAdmin(CallsAfterSaving):
         set_secrets(server=obj, secrets={name: value for name, value in together.items() if value})
 
 
-def ask(servers: Iterable[McpServer]) -> list[Finding]:
+def ask(servers: Iterable[McpServer]) -> list[AdminMessage]:
     """Ask these servers for their tools, all at once, and say what came."""
-    # Loaded when it is needed: it takes a second, and hardly anybody asks.
+    # Imported here, because the import takes a second.
     from dialogs.agents.tools.mcp_servers import ask_all, record_all
 
     rows = list(servers)
     record_all(rows, async_to_sync(ask_all)(rows))
     return [
-        Finding(messages.ERROR, row.problem) if row.problem else Finding(messages.SUCCESS, f"{row}: {_how_many(row)}")
+        AdminMessage(messages.ERROR, row.problem)
+        if row.problem
+        else AdminMessage(messages.SUCCESS, f"{row}: {_how_many(row)}")
         for row in rows
     ]
 

@@ -1,8 +1,8 @@
 """People, groups, API keys and generations in the admin.
 
-Django's pages for people and groups, except that a person who has dialogs is switched off and not deleted, and that
-staff who are no superusers add people and nothing more: nobody rises by these pages, and nobody becomes somebody else.
-Staff see whose an API key is and when it was used, and can revoke it; they see no secret.
+Django's pages for people and groups, with two differences: a person who has dialogs can be switched off but not
+deleted; and only superusers grant rights, set other people's passwords, and edit superusers and groups. Staff see an
+API key's owner and use, and can revoke it; they never see the secret.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from django.utils.translation import ngettext
 from dialogs.admin.base import KeepsDialogs
 from dialogs.api.writes.api_keys import revoke_key
 from dialogs.models import ApiKey, Generation
-from dialogs.pages.accounts import Crowded
+from dialogs.pages.accounts import TooManySignIns
 from health.admin import ReadOnlyAdmin
 
-# The fields that say what a person may do, and under which name.
+# The fields that grant rights.
 RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
 admin.site.unregister((User, Group))
 
 
-class HashedWhileChecked(forms.BaseForm):
-    """Of a form with a new password: it is hashed, or refused because too many stand in line, with the other checks."""
+class HashesInClean(forms.BaseForm):
+    """A form that hashes its new password in `clean`, or refuses it there while too many passwords are being hashed."""
 
-    hashed: ClassVar[str | Crowded | None] = None
+    hashed: ClassVar[str | TooManySignIns | None] = None
 
     def clean(self) -> Any:
         cleaned = super().clean()
@@ -45,9 +45,9 @@ class HashedWhileChecked(forms.BaseForm):
         if password and not self.errors and self.made is None:
             try:
                 self.made = make_password(password)
-            except Crowded as error:
+            except TooManySignIns as error:
                 self.made = error
-        if isinstance(self.made, Crowded):
+        if isinstance(self.made, TooManySignIns):
             self.add_error("password1", self.made)
         return cleaned
 
@@ -60,11 +60,11 @@ class HashedWhileChecked(forms.BaseForm):
         return user
 
 
-class NewPersonForm(HashedWhileChecked, AdminUserCreationForm):  # type: ignore[misc]
+class NewPersonForm(HashesInClean, AdminUserCreationForm):  # type: ignore[misc]
     pass
 
 
-class NewPasswordForm(HashedWhileChecked, AdminPasswordChangeForm):
+class NewPasswordForm(HashesInClean, AdminPasswordChangeForm):
     pass
 
 
@@ -75,7 +75,7 @@ class PersonAdmin(KeepsDialogs, UserAdmin):
     change_password_form = NewPasswordForm
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
-        """The password is hashed before Django begins its transaction, in which nobody else could write."""
+        """Hash the password before Django's transaction, which keeps everybody else from writing."""
         if request.method == "POST" and self.has_add_permission(request) and self.has_change_permission(request):
             asked = self.add_form(request.POST)
             asked.is_valid()
@@ -100,7 +100,7 @@ class PersonAdmin(KeepsDialogs, UserAdmin):
         return super().has_delete_permission(request, obj) and _may_touch(request, obj)
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:  # noqa: A002
-        """Whoever sets a password signs in with it, and reads what that person said."""
+        """For superusers only: with a new password one could sign in as that person and read their dialogs."""
         if not _is_superuser(request):
             raise PermissionDenied
         response: HttpResponse = super().user_change_password(request, id, form_url)
@@ -109,7 +109,7 @@ class PersonAdmin(KeepsDialogs, UserAdmin):
 
 @admin.register(Group)
 class GroupsForSuperusers(GroupAdmin):
-    """A group gives permissions to all who are in it."""
+    """For superusers only: a group grants rights."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return _is_superuser(request)
@@ -131,7 +131,7 @@ def _may_touch(request: HttpRequest, obj: Any) -> bool:
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(admin.ModelAdmin):
-    """Nothing is added or changed here: a key is made by its owner, who alone sees it."""
+    """Keys can be revoked here, not added or changed: only the owner makes a key and sees it."""
 
     list_display = ("name", "owner", "beginning", "scope", "state", "expires_at", "last_used_at")
     list_filter = ("scope", "owner")
@@ -177,7 +177,7 @@ class GenerationAdmin(ReadOnlyAdmin):
     list_filter = ("status", "error_code", "llm")
     list_select_related = ("reading",)
     date_hierarchy = "started_at"
-    # Named one by one: the texts, the error's words and the manifest belong to the dialog's owner.
+    # Listed, because texts, error messages and manifest are private to the dialog's owner.
     fields = (
         ("llm_name", "attempt"),
         ("status", "finish_reason", "error_code"),

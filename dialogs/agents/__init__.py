@@ -1,3 +1,3 @@
-"""What an agent has: tools, MCP servers, reminders, a workspace."""
+"""An agent's tools, MCP servers, reminders and workspace."""
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What an agent has: which MCP servers, which of them to ask again, and their secrets; and how the reminders of a
-dialog stand in a request.
+"""Reads of an agent's MCP servers and their secrets; and a dialog's reminders as a request contains them.
 
-Reminders stand as they are, or, where all are above their share of the room, with the longest of them shortened.
-Nothing stored is changed; the agent reads one whole with `read_reminder`.
+If all reminders together exceed their share of the room, the longest are shortened in the request. The stored ones do
+not change; the agent reads a whole one with `read_reminder`.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from health.tokens.corrected import likely_of
 
 # A server that failed is not asked again for so long: each turn waits while its tools are listed.
 ASK_AGAIN_AFTER = timedelta(minutes=5)
-# All reminders of a dialog, of the room of a request. An agent brings them no further; a person may, and a change to a
-# smaller model does.
+# The share of the room that all reminders may take. An agent cannot exceed it; a person can, and a change to a smaller
+# model may.
 SHARE_OF_ROOM = 1 / 4
 
 
@@ -84,8 +83,8 @@ def _reminders_of(dialog_id: Any) -> QuerySet[Reminder, Any]:
 
 
 def share_passed(dialog: Dialog, reminders: Sequence[ReminderInRequest]) -> int | None:
-    """How many tokens they may have, where they have more: then they are shortened. None where they fit, where the room
-    is unknown, and where nothing is compacted by itself."""
+    """The most tokens of the reminders, if they exceed it and must be shortened. None if they fit, if the room is
+    unknown, and where nothing is compacted by itself."""
     guard = active_guard(dialog) if reminders else None
     texts = [one.content for one in reminders]
     most = int(SHARE_OF_ROOM * guard.room) if guard else 0

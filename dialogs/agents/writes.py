@@ -1,9 +1,8 @@
-"""What an agent has, written down: reminders and the Taskdoc, which survive a course, by the agent's tools and by the
-person; and what MCP servers offer, why one could not be asked, and their secrets.
+"""Writes of reminders and the Taskdoc, by the agent's tools and by people; and of MCP servers: their tools, problems
+and secrets.
 
-Refusals are worded for both: the agent reads them as the result of its call. Asking MCP servers is the driver's work
-(`agents/tools/mcp.py`). `tools_read_at` is when a server was last asked, whatever came of it; a server whose address
-changed has never been asked.
+Errors are worded for people and agents: an agent reads them as the result of its call. `agents/tools/mcp.py` asks MCP
+servers. `tools_read_at` is when a server was last asked, whatever the result; after a change of address it is null.
 """
 
 from __future__ import annotations
@@ -88,8 +87,8 @@ def _room(row: Dialog) -> None:
 
 
 def _fits(row: Dialog, text: str, author: Author, *, replacing: Reminder | None = None) -> None:
-    """Raises where an agent's text would bring all reminders above their share of the room. Where that is unknown
-    nothing is refused, nor where the text is shorter than what it replaces; a person may always write."""
+    """Raises where an agent's text would bring all reminders above their share of the room. Never for a person, for a
+    text that is shorter than the one it replaces, or where the room is unknown."""
     guard = guard_of(row) if author == Author.AGENT else None
     if guard is None or guard.room <= 0:
         return

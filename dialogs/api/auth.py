@@ -1,7 +1,7 @@
-"""Whose request this is, from the headers to the key, and how often that may ask: so many requests in any sixty
-seconds, counted in Redis for all processes together. Its callers are `/v1` and the MCP server.
+"""Authenticates requests of `/v1` and the MCP server by their API key, and limits each key's requests in any sixty
+seconds, counted in Redis for all processes.
 
-Reads the database, so an async view asks through `database_sync_to_async`.
+Synchronous, as it reads the database.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dialogs.models import ApiKey
 # Anthropic's and Azure's clients have headers of their own.
 OTHER_HEADERS = ("x-api-key", "api-key")
 
-# The refusals that only a caller with the right secret is told.
+# Refusals that only a caller with the right secret gets.
 REFUSED = {
     ApiKey.State.REVOKED: errors.revoked_key,
     ApiKey.State.EXPIRED: errors.expired_key,
@@ -33,7 +33,7 @@ REFUSED = {
 
 
 def secret_in(headers: Mapping[str, str]) -> str:
-    """The secret that was sent, or nothing. The mapping ignores case, or has its names in small letters."""
+    """The secret in the headers, or "". The mapping must ignore case or have lower-case names."""
     scheme, _space, secret = headers.get("authorization", "").strip().partition(" ")
     if scheme.lower() == "bearer" and secret.strip():
         return secret.strip()
@@ -70,8 +70,8 @@ def may_use(key: ApiKey, model: str) -> bool:
     return not key.allowed_models or model in key.allowed_models
 
 
-# The moments of the requests that were admitted within a minute, by Redis's own clock. 0: admitted, and noted; else the
-# milliseconds until there is room. What is refused is not noted.
+# A sorted set of the times of the requests admitted in the last minute, by Redis's clock. Returns 0 if the request is
+# admitted (and adds it), else the milliseconds to wait.
 ADMIT = """
 local limit, now = tonumber(ARGV[1]), redis.call('TIME')
 now = now[1] * 1000 + math.floor(now[2] / 1000)

@@ -1,8 +1,7 @@
-"""Chores that a client gives itself: titles, tags, commit messages. The model answers a chore, and nothing of it
-is stored.
+"""Chores: requests that a client's program makes for itself, for titles, tags, commit messages. The model answers them,
+and nothing is stored: a chore must not become a dialog or a reading.
 
-A chore must not become a dialog or move a meter. What does not fit the window is made to fit, without a view and
-without a model call; that is kept nowhere: the client has it.
+A chore that does not fit the window is shortened, without a view and without asking a model.
 """
 
 from __future__ import annotations
@@ -55,10 +54,10 @@ SUMMARISING = ("summar", "compact", "compress")
 
 @dataclass(frozen=True, kw_only=True)
 class Chore:
-    """How a program's own request is known: by words of its own, all of them, in a request of just this shape.
+    """A pattern of a program's chore: all of its texts must be in a request of exactly this shape.
 
-    `system` stands in its only system message, which there is not where this is empty; `begins`, `has` and `ends` are
-    of its only other message, a user's. A person may type any one of these.
+    `system`: in the only system message; if empty there is none. `begins`, `has` and `ends`: in the only other message,
+    a user's. Each of them alone might be typed by a person.
     """
 
     sender: str
@@ -116,7 +115,7 @@ def is_summarising(request: HttpRequest, body: ChatBody, messages: Sequence[Mapp
 
 
 def _task(request: HttpRequest) -> str:
-    """The client's name of its chore; a template that it did not fill in is none."""
+    """The client's name of the chore; "" if the header is an unfilled template."""
     task = request.headers.get(TASK_HEADER, "").strip().lower()
     return "" if task.startswith("{{") else task
 
@@ -312,9 +311,9 @@ def _compacted(messages: Messages, room: int, model: str, counter: Counter) -> M
 
 
 def _oldest(messages: Messages, room: int, counter: Counter) -> Messages:
-    """What the client is about to replace: the oldest text first, as what is newest stays in its history anyway.
-
-    Its instructions, its last words and its last summary stay. What that summary covers comes after all else.
+    """For a chore whose answer will replace the history: the oldest texts are kept first, since the newest stay in the
+    client's history anyway. Instructions, the last words and the last summary stay; what that summary covers comes
+    last.
     """
     kit, parsed = Kit(counter=counter), parse(messages, counter=counter)
     cuts = rounds(parsed.units)

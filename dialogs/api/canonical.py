@@ -1,7 +1,7 @@
-"""From a client's messages to those that are stored: instructions apart, our notices stripped, prefixes hashed. PURE.
+"""From a client's messages to canonical ones: instructions separated, our notices removed, prefixes hashed. PURE.
 
-Clients write one message in several ways (content as text or as parts, arguments with other spaces, our notices or
-the model's thoughts among the words): what means the same has the same hash.
+Clients write the same message in several ways (content as text or parts, other white space in arguments, our notices or
+the model's reasoning in the text): equal meanings get equal hashes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dialogs.common.text import storable
 from dialogs.transcript.attachments import BLOB
 from health.compaction.terms import wire
 
-# As `json.dumps` writes it, which makes an encoder for each message.
+# The same as `json.dumps`, which makes an encoder for each message.
 _json = json.JSONEncoder(ensure_ascii=False).encode
 INSTRUCTIONS = frozenset({"system", "developer"})
 # Clients that show thoughts may send them back inside the answer (Open WebUI does).
@@ -34,7 +34,7 @@ def split(messages: Sequence[Mapping[str, Any]]) -> tuple[str, list[Mapping[str,
 
 
 def chained(messages: Iterable[Mapping[str, Any]], *, root: str) -> Iterator[ClientMessage]:
-    """The messages with the hash of each prefix. `root` keeps apart what must never meet, such as two models."""
+    """The messages with the hash of each prefix. Different roots, such as of two models, never give equal hashes."""
     return following_on(messages, hashlib.sha256(root.encode()).hexdigest())
 
 
@@ -93,7 +93,7 @@ def _text(message: Mapping[str, Any]) -> str:
 
 
 def _refusals(message: Mapping[str, Any], *, has_text: bool) -> Iterator[str]:
-    """Why the model did not answer: its words too, wherever the client has them."""
+    """The texts of refusals, wherever the client has them: they are the model's words too."""
     parts = [part.get("refusal") for part in _parts(message) if _is_refusal(part)]
     beside = message.get("refusal") if not has_text and not any(parts) else None
     yield from (said for said in (*parts, beside) if isinstance(said, str))

@@ -1,4 +1,4 @@
-"""What `/v1/chat/completions` answers, as bytes: our own chunks and notices, never an upstream's. PURE.
+"""The responses of `/v1/chat/completions` as bytes: our own chunks and notices, never an upstream's. PURE.
 
 One `id`, `created` and `model` for all chunks of an answer. A notice is a chunk with an empty delta and an extra key
 that Open WebUI shows as a status; every other client ignores it.
@@ -109,8 +109,8 @@ def _call(call: ClientCall) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 
-# What a client is told while its conversation is compacted, and how it is taken out again where it comes back. The
-# words are those of the LM Studio document. As content they stand in lines of their own, so that they can be known.
+# The notices that a client gets while its conversation is compacted, and their removal when they come back in a
+# history. As content they are lines of their own, so that they can be recognised.
 COMPACTING = "Compacting conversation history..."
 COMPACTED = "Context compacted, continuing..."
 NOT_COMPACTED = "The context could not be made smaller, continuing..."
@@ -146,7 +146,7 @@ def as_content(words: str, *, has_said: bool) -> str:
 
 
 def as_comment(before: int | None = None, limit: int | None = None) -> bytes:
-    """Between events, where every client passes over it, with the estimate and the limit where they are known."""
+    """A comment between events, which every client ignores, with the estimate and the limit if they are known."""
     sizes = f" ≈{_short(before)} tokens, the limit is {_short(limit)}" if before and limit else ""
     return f": compacting the conversation{sizes}\n\n".encode()
 

@@ -103,7 +103,7 @@ async def chat_completions(request: HttpRequest) -> HttpResponseBase:
     if asked.is_background:
         return await _aside(asked)
     turn = ClientTurn(
-        key=asked.key, target=asked.target, request=asked.request, seen=asked.seen, foreseen=asked.foreseen
+        key=asked.key, target=asked.target, request=asked.request, lookup=asked.lookup, speculative=asked.speculative
     )
     task = turn.start()
     sent = responding.envelope(asked.body.model)

@@ -104,7 +104,8 @@ def stopped() -> ApiError:
 
 
 def not_found(path: str) -> ApiError:
-    return ApiError(404, f"There is nothing at {path}.", type=INVALID, code="not_found")
+    message = f"There is nothing at {path}. There are /v1/chat/completions, /v1/models and /v1/tokens/count."
+    return ApiError(404, message, type=INVALID, code="not_found")
 
 
 def method_not_allowed(method: str, *, allowed: Collection[str]) -> ApiError:

@@ -85,7 +85,7 @@ class Listener(Subscriber):
 
     @property
     def has_left(self) -> bool:
-        """What somebody has heard is still to be kept."""
+        """Whether the client has left; not while the answer to its head start must still be stored."""
         return self._left.is_set() and not (self._head_start and self._head_start.is_owed)
 
     def begin_head_start(self, request: ChatRequest, settings: ProviderSettings) -> None:
@@ -122,7 +122,7 @@ class Listener(Subscriber):
                 await self._begun.wait()
 
     async def waiting(self) -> list[ClientPiece]:
-        """All that waits, as soon as something does; nothing more is to be waited for once it `is_over`."""
+        """All waiting pieces, as soon as there is one; after the last, `is_over` is true."""
         found = [await self._heard.get()]
         while not self._heard.empty():
             found.append(self._heard.get_nowait())

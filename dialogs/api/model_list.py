@@ -1,6 +1,6 @@
-"""`GET /v1/models`: every agent and every LLM that a key may use and that can be asked, with the limit that holds.
+"""`GET /v1/models`: the agents and LLMs that a key may use and whose provider is ready, with their limits.
 
-And `POST /v1/tokens/count`: how many tokens something likely is for one of them.
+And `POST /v1/tokens/count`: the estimated tokens of messages for one of them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def counted(key: ApiKey, body: CountBody) -> dict[str, Any]:
 
 
 def _llm_to_count(key: ApiKey, model: str) -> LLM:
-    """Nothing begins: no agent is made to stand for an LLM."""
+    """Creates no agent that stands for the LLM."""
     provider, _slash, model_id = model.partition("/")
     llms = offered_llms().filter(provider__name=provider, model_id=model_id)
     agents = offered_agents().filter(slug=model)
@@ -83,7 +83,7 @@ def _agent_of(slug: str) -> Target | None:
 
 
 def _llm_of(provider: str, model_id: str) -> Target | None:
-    """With the agent that stands for it, which is made when it is first spoken to."""
+    """With the agent that stands for it, which is created at its first use."""
     agent = direct_agent_of(provider=provider, model_id=model_id)
     if agent:
         return Target(agent, agent.llm)
@@ -100,7 +100,7 @@ def _entries() -> Iterator[dict[str, Any]]:
 
 
 def _entry(model: str, agent: Agent, llm: LLM, *, created: float, owned_by: str) -> dict[str, Any]:
-    """The limit stands under the three names that clients look for; null where it is not known."""
+    """The limit has the three names that clients look for; null if it is unknown."""
     window = loaded_window(llm) or context_window(configured(llm))
     guard = active_guard(Dialog(agent=agent, llm=llm))
     limit = guard.limit if guard else window

@@ -1,7 +1,4 @@
-"""`/v1/openapi.json`: what there is, in the form that programs read. Made of the types that check and describe bodies.
-
-Everybody may read it: it holds no data.
-"""
+"""`/v1/openapi.json`, the API's description, made from the types that check requests. It needs no key."""
 
 from __future__ import annotations
 
@@ -61,7 +58,7 @@ class Usage(Answer):
 
 
 class Internals(Answer):
-    """What only Dominds knows. An answer to a client's background task has none."""
+    """Dominds' own facts about an answer; null for a chore."""
 
     dialog: str
     level: str

@@ -17,19 +17,18 @@ from dialogs.api.auth import authenticate, require_chat, secret_in
 from dialogs.api.background import is_background, is_summarising
 from dialogs.api.canonical import INSTRUCTIONS, chained, following_on, split
 from dialogs.api.errors import ApiError, invalid_request, too_large
-from dialogs.api.foresight import SpeculativeRequest, speculate
 from dialogs.api.model_list import target_of
 from dialogs.api.reads.clients import is_clients_dialog, longest_known
 from dialogs.api.requests import DIALOG_HEADER, ClientMessage, ClientRequest, chat_in
 from dialogs.api.schemas import MAX_MESSAGES, ChatBody, ChatMessage, checked, in_range, read_json
-from dialogs.api.writes.client_turns import History, Target
+from dialogs.api.speculation import SpeculativeRequest, speculate
+from dialogs.api.writes.client_turns import HistoryLookup, Target
 from dialogs.common.bounded import BoundedCache
 from dialogs.models import ApiKey
 
 # A cached conversation is found by the hash of its first messages, so many.
 FIRST = 3
-# Bytes of a cache: of all requests as they came, and beside each message's text, which is ten times the text where
-# that is short.
+# Bytes of a cache: in all, and for each message beside its text.
 MOST_BYTES, EACH = 32 * 1024 * 1024, 2_000
 RawMessages = Sequence[Mapping[str, Any]]
 Derived = TypeVar("Derived")
@@ -116,7 +115,7 @@ class BodyCache:
 
 
 def _checked(found: dict[str, Any], begins: int, same: list[ChatMessage]) -> ChatBody:
-    """Of the messages, only those are looked at that do not stand as `same` behind the first `begins`."""
+    """The checked body. Messages in `same`, which follow the first `begins`, are not checked again."""
     sent = found["messages"]
     first, last = sent[:begins], sent[begins + len(same) :]
     new = in_range({**found, "messages": [*first, *last]})
@@ -125,7 +124,7 @@ def _checked(found: dict[str, Any], begins: int, same: list[ChatMessage]) -> Cha
             body = checked(new)
             body.messages = [*body.messages[:begins], *same, *body.messages[begins:]]
             return body
-    # Of all of them the place of what is wrong is told; and where the new ones say nothing, others may.
+    # Check all, so that an error names the right index, and a body with no new message can be valid.
     return checked({**found, "messages": [*first, *same, *last]})
 
 
@@ -134,8 +133,7 @@ def _plain(message: ChatMessage) -> Mapping[str, Any]:
 
 
 def _instructions(messages: Sequence[Any]) -> int:
-    """How many of the first messages are none of the conversation's: they may change with each request. Nobody has
-    checked yet what these are."""
+    """How many of the first messages are instructions, which may change with each request. They are not checked yet."""
     roles = (one.get("role") if isinstance(one, dict) else None for one in messages)
     return next((at for at, role in enumerate(roles) if role not in tuple(INSTRUCTIONS)), len(messages))
 
@@ -171,8 +169,8 @@ class ParsedRequest:
     is_background: bool
     # A background task whose answer will replace the client's history.
     is_summarising: bool
-    seen: History | None
-    foreseen: SpeculativeRequest | None
+    lookup: HistoryLookup | None
+    speculative: SpeculativeRequest | None
     notices: str
 
     @property
@@ -208,7 +206,7 @@ def read(request: HttpRequest, raw: bytes) -> ParsedRequest:
         dialog_id=_dialog(request, key),
     )
     is_aside = is_background(request, body, messages)
-    seen, ahead = (None, None) if is_aside else _looked_up(key, target, asked)
+    lookup, prepared = (None, None) if is_aside else _looked_up(key, target, asked)
     return ParsedRequest(
         key=key,
         body=body,
@@ -218,16 +216,16 @@ def read(request: HttpRequest, raw: bytes) -> ParsedRequest:
         request=asked,
         is_background=is_aside,
         is_summarising=is_aside and is_summarising(request, body, messages),
-        seen=seen,
-        foreseen=ahead,
+        lookup=lookup,
+        speculative=prepared,
     )
 
 
-def _looked_up(key: ApiKey, target: Target, request: ClientRequest) -> tuple[History, SpeculativeRequest | None]:
+def _looked_up(key: ApiKey, target: Target, request: ClientRequest) -> tuple[HistoryLookup, SpeculativeRequest | None]:
     """The stored prefix of the history, and the speculative request, if one can be made."""
     known = longest_known(owner=key.owner, request=request)
     found = speculate(key=key, target=target, request=request, known=known)
-    return History(known, found.branch if found else None), found
+    return HistoryLookup(known, found.branch if found else None), found
 
 
 def _notices(request: HttpRequest, key: ApiKey) -> str:

@@ -1,4 +1,4 @@
-"""What a client asks of `/v1`, as values: its messages with the hashes by which they are known again. PURE.
+"""A client's request of `/v1` as values, with the hashes by which its history is recognised. PURE.
 
 A client resends its whole history each time. Every message carries the hash of the prefix that ends with it, so that
 the longest prefix that is stored already can be found by one query.

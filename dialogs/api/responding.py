@@ -1,6 +1,6 @@
-"""The answer as it leaves: a stream of our own chunks, or one body.
+"""The response of `/v1`: a stream of our own chunks, or one body.
 
-Nothing is sent until the first piece is there or a second has passed: until then an error is a real HTTP error.
+Nothing is sent before the first piece, for at most a second: until then an error gets its own HTTP status.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ async def stream(turn: ClientTurn, sent: Envelope, how: str, *, wants_usage: boo
 
 
 async def _said(turn: ClientTurn, teller: PieceWriter) -> AsyncGenerator[bytes, None]:
-    """What is heard, all that waits at once; a comment where nothing was for a while. The role goes first."""
+    """The chunks: the role first, then all waiting pieces together; a comment after a while without any."""
     first = teller.sent.role()
     if not turn.listener.has_begun:
         yield first
@@ -155,7 +155,7 @@ def _is_full(turn: ClientTurn) -> bool:
 
 
 def internals(turn: ClientTurn) -> dict[str, Any]:
-    """What only Dominds knows. A client that does not look for it loses nothing."""
+    """Dominds' own facts about the answer, which other clients ignore."""
     outcome = turn.outcome
     return {
         "dialog": str(turn.dialog_id),

@@ -1,6 +1,6 @@
-"""The body of a chat completion: checked once, at the door. What is wrong is told with the field's name.
+"""The schema of a chat completion's body. Errors name the wrong field.
 
-Fields that are not named here are no fault: a provider gets those that it knows (`providers/options.py`).
+Other fields are allowed: a provider gets those that it knows (`providers/options.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pydantic_core import from_json
 from dialogs.api.errors import ApiError, invalid_request
 
 MAX_CALLS = 500
-# A history that is not known yet is stored message by message, while every other writer waits.
+# The most messages of a request: storing an unknown history blocks every other writer.
 MAX_MESSAGES = 5_000
 
 
@@ -162,7 +162,7 @@ class ChatBody(Body):
         return self.max_completion_tokens or self.max_tokens
 
     def options(self) -> dict[str, Any]:
-        """What is meant for the provider: all that is given and not read here."""
+        """The options for the provider: all given fields that are not read here."""
         return self.model_dump(exclude=set(READ_HERE), exclude_none=True)
 
 
@@ -249,7 +249,7 @@ def _place(loc: tuple[int | str, ...]) -> str:
     return place
 
 
-# --- JSON as clients send it, read once: what could not be stored or sent on is mended or refused here. PURE ---
+# Parsing clients' JSON: what could not be stored or sent on is replaced or refused. PURE.
 # Every escape, so that what follows an escaped backslash is none; a pair of surrogates counts as one.
 ESCAPES = re.compile(rb"\\(?:u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|u\w{4}|.)", re.DOTALL)
 HALF = re.compile(rb"\\u[dD][89a-fA-F]\w\w")

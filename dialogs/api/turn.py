@@ -1,6 +1,6 @@
-"""A client's request from its first byte to its outcome: taken up, driven by the browser's driver, concluded.
+"""A client's request from storing to its outcome: taken up, driven by the same driver as a person's turn, concluded.
 
-It runs in a task of its own, which ends by itself: a client that leaves stops its generation, and what came is kept.
+It runs in its own task, which ends by itself: a client that disconnects stops its generation, and its text is kept.
 """
 
 from __future__ import annotations
@@ -15,22 +15,30 @@ from django.db import transaction
 
 from dialogs.api.canonical import answer_said, following
 from dialogs.api.errors import ApiError, erased, internal, model_not_found, unknown_key
-from dialogs.api.foresight import RECENT, SpeculativeRequest
 from dialogs.api.listening import Listener
 from dialogs.api.reads.outcomes import Outcome, outcome_of, outcome_with
 from dialogs.api.requests import ClientRequest
-from dialogs.api.writes.client_turns import CompactingElsewhere, History, Intake, Target, conclude, know_again, take_up
+from dialogs.api.speculation import RECENT, SpeculativeRequest
+from dialogs.api.writes.client_turns import (
+    CompactingElsewhere,
+    HistoryLookup,
+    Intake,
+    Target,
+    conclude,
+    know_again,
+    take_up,
+)
 from dialogs.common.threads import in_db, own_threads
 from dialogs.compaction.reads.compaction import newest_run
-from dialogs.driver.guarding import DialogRead
-from dialogs.driver.run import Known, begun, drive_for, read
+from dialogs.driver.guarding import LoadedDialog
+from dialogs.driver.run import SliceStart, begun, drive_for, read
 from dialogs.driver.streaming import Call
 from dialogs.llms.windows import must_be_asked, refusal
 from dialogs.models import Agent, ApiKey, Dialog, Generation
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.1
-# Gives the speculative request, and an immediate answer, the processor before the database work begins.
+# A pause before the database work, for sending the speculative request and receiving an immediate answer.
 HEAD_START_SECONDS = 0.003
 # asyncio keeps tasks only weakly.
 _running: set[asyncio.Task[None]] = set()
@@ -43,17 +51,17 @@ class ClientTurn:
     key: ApiKey
     target: Target
     request: ClientRequest
-    seen: History | None = None
-    foreseen: SpeculativeRequest | None = None
+    lookup: HistoryLookup | None = None
+    speculative: SpeculativeRequest | None = None
     listener: Listener = field(default_factory=Listener)
     dialog_id: UUID | None = None
     outcome: Outcome | None = None
     problem: ApiError | None = None
 
     def start(self) -> asyncio.Task[None]:
-        """`foreseen` is asked for at once."""
-        if self.foreseen:
-            self.listener.begin_head_start(self.foreseen.request, self.foreseen.settings)
+        """Start the task. A `speculative` request is sent at once."""
+        if self.speculative:
+            self.listener.begin_head_start(self.speculative.request, self.speculative.settings)
         task = asyncio.create_task(self._run())
         _running.add(task)
         task.add_done_callback(_running.discard)
@@ -83,7 +91,7 @@ class ClientTurn:
                 self.problem = internal()
 
     def _deleted(self) -> ApiError | None:
-        """Whether somebody deleted meanwhile what the request came with or asks for: to try again is of no use."""
+        """The error, if dialog, key or agent were deleted meanwhile, so that another try would be useless."""
         if self.dialog_id and not Dialog.objects.filter(pk=self.dialog_id).exists():
             return erased()
         if not ApiKey.objects.filter(pk=self.key.pk).exists():
@@ -93,11 +101,11 @@ class ClientTurn:
         return None
 
     async def _drive(self) -> None:
-        if self.foreseen:
+        if self.speculative:
             await asyncio.sleep(HEAD_START_SECONDS)
         elif must_be_asked(self.target.llm):
-            # Without its window nobody is guarded yet, and of equal requests each would be compacted for itself. Why it
-            # cannot be read is told by whoever drives the turn.
+            # Without its window there is no guard yet, and equal requests would each be compacted. If it cannot be
+            # read, driving the turn raises the error.
             await refusal(self.target.llm)
         taken, known = await self._take_up()
         self.dialog_id = taken.claim.dialog_id
@@ -105,10 +113,10 @@ class ClientTurn:
         await drive_for(taken.claim, self.listener, known)
         self.outcome = self.outcome or await in_db(conclude)(taken, prefix=self._prefix)
 
-    def _store(self) -> tuple[Intake, Known]:
-        """With what the driver does first: one trip for both."""
+    def _store(self) -> tuple[Intake, SliceStart]:
+        """Store the request, and read the dialog's state, in one trip to the database thread."""
         try:
-            taken, looked, call = self._store_and_begin()
+            taken, loaded, call = self._store_and_begin()
             if call:
                 return taken, call
         except CompactingElsewhere:
@@ -117,21 +125,21 @@ class ClientTurn:
             logger.exception("A client's request is stored without its first call")
             # The rows that were read may have been changed in memory.
             taken = take_up(key=self.key, target=self.target, request=self.request)
-            looked = DialogRead(taken.dialog, taken.branch)
+            loaded = LoadedDialog(taken.dialog, taken.branch)
         try:
-            return taken, read(taken.claim.dialog_id, looked)
+            return taken, read(taken.claim.dialog_id, loaded)
         except Exception:  # the driver reads again, and knows what to do about it
             return taken, None
 
     @transaction.atomic
-    def _store_and_begin(self) -> tuple[Intake, DialogRead, Call | None]:
-        """The request; and its first call, where nothing has come between since it was foreseen."""
-        taken = take_up(key=self.key, target=self.target, request=self.request, seen=self.seen)
-        ahead = self.foreseen.ahead if self.foreseen and taken.is_as_seen else None
-        looked = DialogRead(taken.dialog, taken.branch, ahead, taken.is_new)
-        return taken, looked, begun(taken.claim, looked, self.listener) if ahead else None
+    def _store_and_begin(self) -> tuple[Intake, LoadedDialog, Call | None]:
+        """The request; and its first call, where nothing has changed since it was built speculatively."""
+        taken = take_up(key=self.key, target=self.target, request=self.request, lookup=self.lookup)
+        prepared = self.speculative.prepared if self.speculative and taken.is_unchanged else None
+        loaded = LoadedDialog(taken.dialog, taken.branch, prepared, taken.is_new)
+        return taken, loaded, begun(taken.claim, loaded, self.listener) if prepared else None
 
-    def _conclude(self, taken: Intake, known: Known, last: Generation, has_calls: bool) -> None:
+    def _conclude(self, taken: Intake, known: SliceStart, last: Generation, has_calls: bool) -> None:
         """In the transaction that stores the last answer."""
         only = known if isinstance(known, Call) and known.generation is last else None
         outcome = outcome_with(last, generations=1, has_calls=has_calls) if only else outcome_of(taken.leaf)
@@ -141,13 +149,13 @@ class ClientTurn:
             kept = partial(RECENT.keep, only.sizing.context, last.message, number=last.number, has_calls=has_calls)
             transaction.on_commit(kept)
 
-    async def _take_up(self) -> tuple[Intake, Known]:
-        """While another request with this history is being compacted, this one waits and gains by it."""
+    async def _take_up(self) -> tuple[Intake, SliceStart]:
+        """Take up the request; while another one with this history is being compacted, wait, to use its view."""
         told = False
         while True:
             try:
-                # What is asked ahead is being answered meanwhile; else nothing is before it is stored.
-                taken, known = await in_db(self._store, first=not self.foreseen)()
+                # A speculative request is being answered meanwhile, so this need not come first.
+                taken, known = await in_db(self._store, first=not self.speculative)()
             except CompactingElsewhere:
                 if self.listener.has_left:
                     raise

@@ -56,7 +56,7 @@ def api_keys(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def api_key_new(request: HttpRequest) -> HttpResponse:
-    """The form; then, in its place, the secret. It is nowhere else: no redirect could carry it."""
+    """The form; then, in its place, the secret, which is shown only in this response."""
     if request.method != "POST":
         return _page(request, form=ApiKeyForm())
     form = ApiKeyForm(request.POST)
@@ -120,7 +120,7 @@ def _page(request: HttpRequest, *, form: ApiKeyForm | None = None, **context: An
 
 
 def _key_or_404(request: HttpRequest, key_id: int) -> ApiKey:
-    """Another person's key is answered exactly as one that never was."""
+    """Another person's key is answered exactly as one that does not exist."""
     key = keys_of(person_of(request)).filter(pk=key_id).first()
     if key is None:
         raise Http404
@@ -128,7 +128,7 @@ def _key_or_404(request: HttpRequest, key_id: int) -> ApiKey:
 
 
 def _base_url(request: HttpRequest) -> str:
-    """What a client asks for as its base URL."""
+    """The base URL to enter in a client."""
     return request.build_absolute_uri("/v1")
 
 
@@ -310,7 +310,7 @@ def stats(request: HttpRequest, dialog_id: UUID) -> JsonResponse:
 
 @for_programs
 def snapshot(request: HttpRequest, dialog_id: UUID) -> JsonResponse:
-    """An empty one where no task has begun: `hasSnapshot` of the statistics tells them apart."""
+    """Empty where no task has begun; `hasSnapshot` of the statistics tells them apart."""
     return JsonResponse(snapshot_as_json(snapshot_for_programs(dialog_or_404(request, dialog_id)) or TaskSnapshot()))
 
 

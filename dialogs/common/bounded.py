@@ -1,6 +1,5 @@
-"""A cache of one process: values by key, at most so many bytes, without those that nobody has asked for lately.
-
-By the bound alone the cache would stay full for hours of conversations that have long ended.
+"""A cache in a process, bounded in bytes; values that were not used lately are dropped too, since the cache would
+otherwise stay full of conversations that have ended.
 """
 
 from __future__ import annotations

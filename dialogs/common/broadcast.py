@@ -1,6 +1,5 @@
-"""Whether somebody watches a dialog, and the only one who tells a group. Events are hints or absolute states.
-
-A browser that missed an event notices by the dialog's version and fetches what is true.
+"""Sends events to browsers (nothing else sends to groups), and tells whether a dialog's page is open. Events are hints
+or absolute states: a browser that missed one notices by the dialog's version, and reads again.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ MOMENT_SECONDS = 0.05
 JOINED_FOR_SECONDS = 15.0
 # An action waits at most so long until its event is sent; a browser that gets none polls the dialog's version.
 PATIENCE_SECONDS = 1.0
-# A Redis that has said nothing for so long is left alone for this long: a page sends several events.
+# After a Redis that did not answer in time, so long nothing is sent: a page sends several events.
 LEFT_ALONE_SECONDS = 5.0
 # Every open list is in this one: lists are few, and each knows whose dialogs it shows.
 LISTS = "lists"
@@ -85,8 +84,7 @@ async def _send(*news: DialogEvent) -> bool:
 
 
 def _note(error: Exception | None, news: Sequence[DialogEvent]) -> None:
-    """Say that browsers cannot be told, and that they can again: each answer that streams would say it many times a
-    second."""
+    """Log once that Redis is away, and once that it is back: each streaming answer would log it many times a second."""
     global _is_away  # one Redis for the process
     if error and not _is_away:
         told = ", ".join(str(dialog_id) for dialog_id, _event in news)
@@ -97,7 +95,8 @@ def _note(error: Exception | None, news: Sequence[DialogEvent]) -> None:
 
 
 async def _to_groups(layer: Any, news: Sequence[DialogEvent]) -> bool:
-    """Mostly nobody is in them, which Redis is asked once for all: Channels would ask twice for each."""
+    """Send to groups. Most are empty, which is found out with one request to Redis for all; Channels makes two for
+    each."""
     said = [(group_name(dialog_id), event) for dialog_id, event in news]
     changed = [dialog_id for dialog_id, event in news if event["type"] != "dialog.stream"]
     said += [(LISTS, {"type": "list.changed", "dialog": str(dialog_id)}) for dialog_id in changed]
@@ -143,7 +142,7 @@ def compaction_on_commit(dialog_id: UUID, run_id: int) -> None:
 
 
 def _publish(dialog_id: UUID, event: dict[str, Any]) -> None:
-    """From a thread. Where it works for an event loop that has not ended, that sends, and nobody waits for it."""
+    """Called from a thread. If it works for a running event loop, that loop sends, and nobody waits for it."""
     loop = home()
     if loop is None or loop.is_closed():
         async_to_sync(_send)((dialog_id, event))
@@ -152,8 +151,7 @@ def _publish(dialog_id: UUID, event: dict[str, Any]) -> None:
 
 
 def _send_soon(dialog_id: UUID, event: dict[str, Any]) -> None:
-    """With all else that is said within a moment; and one for all that say the same, as each tells a browser to look,
-    and it will."""
+    """Send together with the other events of the next moment; equal events are sent once."""
     waiting = _waiting.setdefault(asyncio.get_running_loop(), {})
     if not waiting:
         task = asyncio.create_task(_send_after_a_moment(waiting))
@@ -163,7 +161,7 @@ def _send_soon(dialog_id: UUID, event: dict[str, Any]) -> None:
 
 
 async def all_sent() -> None:
-    """Wait until this process has sent what browsers were to be told. Called by whoever ends an event loop."""
+    """Wait until this process has sent all events. To be called before an event loop ends."""
     loop = asyncio.get_running_loop()
     if sending := [task for task in tuple(_sending) if task.get_loop() is loop]:
         await asyncio.wait(sending, timeout=MOMENT_SECONDS + 2 * PATIENCE_SECONDS)

@@ -1,8 +1,8 @@
-"""What the fields of a file from outside may hold, in types that pydantic checks, and what is said of a wrong one.
+"""Field types for files from outside, which pydantic checks, and the texts for wrong ones.
 
-The entries of a file are frozen dataclasses below `Record`: pydantic reads them as it reads models of its own, and they
-take less memory and are not checked again where we make them ourselves. What pydantic says of a wrong one becomes a
-path, such as `messages[3].parent`, and a translated sentence.
+The entries of a file are frozen dataclasses derived from `Record`: pydantic parses them like its own models, but they
+take less memory and are not checked when we create them. A validation error becomes a path, such as
+`messages[3].parent`, and a translated sentence.
 """
 
 from __future__ import annotations

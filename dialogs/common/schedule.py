@@ -1,6 +1,5 @@
-"""Tell the workers, and the browsers, once a transaction has committed. Failing to tell loses nothing.
-
-Tasks are hints: the row says what is due, and the sweeper queues whatever a lost hint left behind.
+"""Queues tasks for workers, after the commit. A lost task loses nothing: rows say what is due, and the sweeper queues
+it again.
 """
 
 from __future__ import annotations

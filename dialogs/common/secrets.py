@@ -1,6 +1,6 @@
 """Provider keys at rest: encrypted with a key derived from Django's SECRET_KEY. The only file that knows both forms.
 
-A plain key leaves this file for one place, `ProviderSettings`, which keeps it out of its repr.
+A decrypted key goes only to `ProviderSettings`, which keeps it out of its repr.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class KeyUnreadable(ValueError):
 
 
 def may_hold_key(variable: str) -> bool:
-    """Whoever may change a provider names the variable whose value is sent to it: not just any of this machine's."""
+    """May this environment variable hold a provider's key? Its value is sent to the provider, so not any variable
+    may."""
     if variable in settings.DOMINDS_KEY_VARIABLES:
         return True
     name = variable.upper()

@@ -1,4 +1,4 @@
-"""The Redis in which processes count together, for helpers that must not hold anybody up: short waits, one retry."""
+"""Redis clients for counters that processes share: short timeouts and one retry, so that nobody waits for long."""
 
 from __future__ import annotations
 

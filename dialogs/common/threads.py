@@ -1,8 +1,8 @@
-"""Database work from async code: on Channels' thread, or on threads of our own that keep their connections.
+"""Database work from async code: on Channels' thread, or on our own threads, which keep their connections.
 
-Channels opens a connection for each call and closes it again (`CONN_MAX_AGE` is 0). That would cost `/v1` more than all
-else it does, and a worker of turns a seventh of its time, so whoever drives a turn does so inside `own_threads()`.
-`persistent` tries such work again while the database is away or locked.
+Channels opens and closes a connection for each call (`CONN_MAX_AGE` is 0). That would cost `/v1` more than all its
+other work, and a turn worker a seventh of its time, so turns are driven inside `own_threads()`. `persistent` repeats
+such work while the database is away or locked.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from asgiref.sync import ThreadSensitiveContext
 from channels.db import DatabaseSyncToAsync
 from django.db import InterfaceError, OperationalError, connections
 
-from dominds.prepared import take_in_hand
+from dominds.prepared import cache_database
 
 Work = Callable[[], Any]
 # SQLite has one writer at a time, and Python one thread that computes: more threads only wait for each other.
 THREADS = 2
-# A worker drives many people's dialogs: there a row that is locked must not hold up the others.
+# A worker drives many people's dialogs: a locked row must not block the others.
 THREADS_OF_WORKER = 8
 # Compactions that no worker takes up, at once. Each may wait minutes for a model; more of them stand in line.
 THREADS_BESIDE = 8
@@ -57,10 +57,10 @@ _home: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("home", default
 
 
 class WarmThreads:
-    """A few threads, of which the first that rests takes what is to be done: what can wait, after what cannot.
+    """A thread pool with priorities in which the first idle thread takes the next work.
 
-    Each has a database connection of its own, which reads its pages again after another one has written. Where one
-    thread after the other takes its turn, as in a plain pool, that is a quarter of what SQLite does for a request.
+    Each thread has its own database connection, which reads its pages again after another connection has written. With
+    threads in rotation, as in a plain pool, that is a quarter of SQLite's work for a request.
     """
 
     def __init__(self, most: int, *, name: str) -> None:
@@ -158,10 +158,9 @@ def in_db(
 
 @asynccontextmanager
 async def lent_thread() -> AsyncIterator[None]:
-    """Inside, Django and Channels do all that is not async on one thread, which has done such things before: with the
-    connection that it kept, where it may keep one.
+    """Inside, all synchronous work of Django and Channels runs on one reused thread, with its kept connection.
 
-    Of themselves they start a thread for each request, and another that ends it.
+    By default they start a thread for each request, and another that ends it.
     """
     thread = _resting.pop() if _resting else ThreadPoolExecutor(1, thread_name_prefix="lent")
     try:
@@ -197,7 +196,7 @@ def _connected(function: Callable[Args, Result]) -> Callable[Args, Result]:
     """The function with a database connection that is checked before it and, after a fault, closed."""
 
     def called(*args: Args.args, **kwargs: Args.kwargs) -> Result:
-        connection = take_in_hand()
+        connection = cache_database()
         connection.health_check_enabled = True  # type: ignore[attr-defined]  # the stubs lack both
         is_trusted = monotonic() - connection.__dict__.get(ANSWERED, -inf) < TRUSTED_SECONDS
         connection.health_check_done = is_trusted  # type: ignore[attr-defined]
@@ -239,7 +238,6 @@ def close_threads() -> None:
     _pool = _beside = None
 
 
-# --- A database that is away or locked for a while: what must be stored then is tried again. Nothing else is ---
 logger = logging.getLogger(__name__)
 AGAIN_SECONDS = 1.0
 _is_away = False

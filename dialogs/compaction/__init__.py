@@ -1,4 +1,3 @@
-"""Compaction of stored dialogs: runs from their wish to their end, the card, the archive's way back, the settings
-page."""
+"""Compaction of stored dialogs: runs, the card, bringing back from the archive, the settings page."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The columns of a run: from its outcome when it has ended; before that its sizes, the highest priority in it, and the
-strategy's expectation.
+"""The columns of a run: from its outcome; and while it runs its sizes, the highest priority in it, and the expected
+result of a strategy.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def facts_of(outcome: CompactionOutcome, begun: Material, run: CompactionRun) ->
 
 
 def _oversized(outcome: CompactionOutcome, begun: Material) -> list[Reason]:
-    """The reasons of tool results that were shortened as they are too large for the model's context."""
+    """The reasons for tool results that were shortened because they are too large for the context."""
     before = {unit.id: unit.content for unit in begun.state.units}
     changed = {unit.id for unit in outcome.state.units if unit.content != before.get(unit.id)}
     return [why for name, why in oversized(begun.state).items() if name in changed]
@@ -182,7 +182,7 @@ def expected(name: str, state: ContextState, run: CompactionRun | None = None) -
     if run and name == PRUNE_WITH_AGENT and (cuts := offered_to(state.units)):
         offered = sum(total(cut.units) for cut in cuts)
         step = _running(name, state.estimated_tokens, round(AIM * state.estimated_tokens))
-        return [step | foreseen(pruning_llm(run.dialog), offered)]
+        return [step | expected_effort(pruning_llm(run.dialog), offered)]
     return []
 
 
@@ -191,7 +191,6 @@ def _running(name: str, before: int, after: int) -> dict[str, Any]:
     return step.as_json() | {"is_running": True}
 
 
-# --- How long the pruning agent is likely to take, and what it costs ---
 # Rates need so many answers; older ones may come from another machine.
 LEAST_ANSWERS, RECENT = 3, 20
 # So many prompt tokens that were not cached must have been read, or the first word tells nothing of reading.
@@ -229,7 +228,7 @@ def rates_of(llm: LLM) -> Rates | None:
     return Rates(prompt, completion) if prompt and completion else None
 
 
-def foreseen(llm: LLM, tokens: int) -> dict[str, Any]:
+def expected_effort(llm: LLM, tokens: int) -> dict[str, Any]:
     """Seconds and cost of pruning messages of so many estimated tokens, as far as they can be known."""
     prompt = tokens + INSTRUCTIONS_TOKENS
     answer = max(LEAST_ANSWER, round(ANSWER_SHARE * tokens))

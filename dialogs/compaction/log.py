@@ -1,8 +1,8 @@
-"""What is written down of a run: a line in the server's log for its beginning and one for its end, and a line in the
-log of rewards (what there was, what was done, what it was worth, what there is).
+"""Logs runs: a line in the server's log at the beginning and the end, and a line in the log of rewards (state before,
+action, reward, state after).
 
-Names, kinds and numbers, never a dialog's text: a step's note may quote what was said, so it stays out. Every number of
-tokens is estimated, hence the `≈`.
+Only names, kinds and numbers, never a dialog's text: notes of steps may quote it, so they are left out. All tokens are
+estimated, hence the `≈`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def log_end(run: CompactionRun | None, pruner: LLM | None) -> None:
 
 
 def _log_rejected(run: CompactionRun, told: Any, pruner: LLM | None) -> None:
-    """A decision of the pruning agent's that was not followed. That it gave none is logged where it was asked."""
+    """Log a decision of the pruning agent that was rejected. A missing one is logged where it was asked."""
     why = from_json(told)
     if pruner is None or why is None or why.why not in {Why.PRUNING_NOT_USED, Why.PRUNED_TOO_LITTLE}:
         return

@@ -1,8 +1,8 @@
-"""Asking the pruning agent before its decision is needed, so that nobody waits for it when the context is full.
+"""Asks the pruning agent in advance, so that nobody waits for its decision when the context is full.
 
-Only the decision is prepared: it is all that takes long. When the compaction comes, the engine follows it for the
-messages that it was about, keeps all since, and makes ledger, newest values and laws anew. Synchronous: a worker of
-the turns does it. It costs no turn anything: where it fails, or holds no longer, the agent is asked then.
+Only the decision is prepared, since that takes long. The compaction applies it to the messages that it was about, keeps
+all later ones, and computes ledger, newest values and laws again. If the preparation fails or is outdated, the agent is
+asked then. Synchronous, in a turn worker.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 1.0
 
 
-class GivenUp(Exception):
+class PreparationAborted(Exception):
     """Preparing is given up: the conversation's view has changed, or the server has no free slot."""
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is to be prepared: for which view of which dialog, and what the agent is asked about which cuts."""
+class Preparation:
+    """A preparation: for which view of which dialog, and the agent's questions with their cuts."""
 
     dialog: Dialog
     head_run_id: int | None
@@ -72,14 +72,14 @@ def is_soon(guard: Guard | None, *, tokens: int) -> bool:
 
 
 def prepare(dialog_id: UUID) -> bool:
-    """Ask now, and keep the decision. False where there is nothing to prepare, or nothing came of it."""
+    """Ask now, and store the decision. False if there is nothing to prepare, or it failed."""
     wanted = _wanted(dialog_id)
     if wanted is None or not _claimed(wanted):
         return False
     answers: list[str] = []
     try:
         answers = async_to_sync(_answers)(wanted)
-    except GivenUp as why:
+    except PreparationAborted as why:
         logger.info("Dialog %s: the pruning agent is not asked beforehand: %s", dialog_id, why)
         PreparedPruning.objects.filter(dialog=dialog_id).delete()
         return False
@@ -90,7 +90,7 @@ def prepare(dialog_id: UUID) -> bool:
     return bool(answers)
 
 
-def _wanted(dialog_id: UUID) -> Wanted | None:
+def _wanted(dialog_id: UUID) -> Preparation | None:
     dialog = dialog_to_drive(dialog_id)
     guard, leaf = active_guard(dialog), dialog.current_leaf
     if guard is None or leaf is None or dialog.trashed_at or leaf.course.guard_held:
@@ -108,7 +108,7 @@ def _wanted(dialog_id: UUID) -> Wanted | None:
     if not offered or not is_soon(guard, tokens=state.estimated_tokens):
         return None
     pieces = questions(state, offered, then=guard.threshold)
-    return Wanted(dialog, run.parent_run_id, stamp_of(run, guard), PruningModel.of(llm), pieces)
+    return Preparation(dialog, run.parent_run_id, stamp_of(run, guard), PruningModel.of(llm), pieces)
 
 
 def _trimmed(state: ContextState, kit: Kit) -> ContextState:
@@ -122,8 +122,8 @@ def _trimmed(state: ContextState, kit: Kit) -> ContextState:
 
 
 def may_be_asked(llm: LLM, dialog: Dialog, prepare: Prepare) -> bool:
-    """Does asking this LLM keep nobody waiting, and cost nothing? What its server charges is known for a price that
-    staff wrote down; a server somewhere on the internet is taken to charge."""
+    """Does asking this LLM block nobody and cost nothing? It costs something if staff entered a price, or if its server
+    is on the internet."""
     if prepare is not Prepare.FREE:
         return prepare is Prepare.ALWAYS
     shares_server = llm.provider_id == dialog.llm.provider_id and (llm.provider.max_concurrent or 1) < 2
@@ -139,7 +139,7 @@ def stamp_of(run: CompactionRun, guard: Guard) -> str:
 
 
 @transaction.atomic
-def _claimed(wanted: Wanted) -> bool:
+def _claimed(wanted: Preparation) -> bool:
     """Claim the preparation; None if it is claimed, decided or failed for these very messages and settings."""
     row = PreparedPruning.objects.select_for_update().filter(dialog=wanted.dialog).first()
     if row is not None and (row.is_under_way or _is_settled(row, wanted)):
@@ -159,28 +159,28 @@ def _claimed(wanted: Wanted) -> bool:
     return True
 
 
-def _is_settled(row: PreparedPruning, wanted: Wanted) -> bool:
+def _is_settled(row: PreparedPruning, wanted: Preparation) -> bool:
     is_over = row.claimed_until is None
     if not is_over or (row.head_run_id, row.stamp) != (wanted.head_run_id, wanted.stamp):
         return False
     return not row.answers or prepared_of(row).holds_for(wanted.shown)
 
 
-async def _answers(wanted: Wanted) -> list[str]:
-    """The agent's answers, in order. Raises GivenUp as soon as nobody needs them, and whatever asking raised."""
+async def _answers(wanted: Preparation) -> list[str]:
+    """The agent's answers, in order. Raises PreparationAborted as soon as nobody needs them, or an asking's error."""
     asking = asyncio.ensure_future(_all_answers(wanted))
     try:
         while not asking.done():
             await asyncio.wait({asking}, timeout=LOOK_EVERY_SECONDS)
             if not asking.done() and not await in_db(_is_still_wanted)(wanted):
-                raise GivenUp("the conversation went on without it")
+                raise PreparationAborted("the conversation went on without it")
         return asking.result()
     finally:
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
 
 
-async def _all_answers(wanted: Wanted) -> list[str]:
+async def _all_answers(wanted: Preparation) -> list[str]:
     """Raises Rejected at the first that cannot be followed."""
     answers: list[tuple[Sequence[Cut], str]] = []
     for piece, question in wanted.pieces:
@@ -190,10 +190,10 @@ async def _all_answers(wanted: Wanted) -> list[str]:
 
 
 async def _not_in_line(_place: int) -> None:
-    raise GivenUp("all requests that its server takes at once are taken")
+    raise PreparationAborted("all requests that its server takes at once are taken")
 
 
-def _is_still_wanted(wanted: Wanted) -> bool:
+def _is_still_wanted(wanted: Preparation) -> bool:
     """Renew the claim; False where the view that was shown holds no longer, or the dialog is in the trash."""
     row = PreparedPruning.objects.filter(dialog=wanted.dialog, stamp=wanted.stamp)
     course = Course.objects.filter(
@@ -202,19 +202,18 @@ def _is_still_wanted(wanted: Wanted) -> bool:
     return course.exists() and bool(row.update(claimed_until=claimed_until()))
 
 
-def _keep(wanted: Wanted, answers: list[str]) -> None:
+def _keep(wanted: Preparation, answers: list[str]) -> None:
     row = PreparedPruning.objects.filter(dialog=wanted.dialog, stamp=wanted.stamp)
     row.update(shown=digests(wanted.shown), answers=answers, claimed_until=None)
 
 
-# --- When the compaction comes ---
 def prepared_of(row: PreparedPruning) -> Prepared:
     return Prepared(shown=row.shown, answers=tuple(row.answers))
 
 
 def prepared_for(run: CompactionRun, guard: Guard | None) -> PreparedPruning | None:
-    """What was prepared for the view that this run begins with, under the settings that it runs with; it may be under
-    way. Which of its messages are still the same is for the engine to see."""
+    """The preparation for this run's view and settings; it may be under way. The engine finds out which of its messages
+    are unchanged."""
     if guard is None or READS_THE_VIEW not in run.chain:
         return None
     found = PreparedPruning.objects.filter(dialog=run.dialog_id, stamp=stamp_of(run, guard))

@@ -1,9 +1,8 @@
-"""The pruning agent: a model that decides which older messages go, or writes summaries. Its word is checked by the
-engine.
+"""The pruning agent: a model that decides which older messages go, or writes summaries. The engine checks its answers.
 
-It is asked for JSON and to think nothing, where its server has switches for these. It runs without a guard and without
-tools, its input measured against its own window, and has a bounded time. Whatever goes wrong is logged,
-and is no answer: the chain goes on to whole rounds.
+It is asked for JSON and without reasoning, if its server has options for these; without tools and guard, with its input
+limited by its own window, and for a bounded time. A failure is logged and counts as no answer: the chain goes on with
+the next strategy.
 """
 
 from __future__ import annotations
@@ -205,7 +204,7 @@ async def _asked(
 
 
 async def _as_it_can(provider: StreamingProvider, request: ChatRequest) -> str:
-    """In JSON and without thoughts, where the server has a switch for these; as it does, where it refuses them."""
+    """In JSON and without reasoning, if the server accepts these options; else without the options."""
     try:
         return await _heard(provider, request)
     except RequestRefused:

@@ -1,6 +1,5 @@
-"""The context of a dialog, looked at: its budget in the health panel; the archive, which is what the model no longer
-sees, searched, read, and brought back; what the model saw, and what a compaction wrote in place of messages; and what
-it would still know after a compaction that is only tried.
+"""Pages about a dialog's context: the budget, the archive with search and bringing back, what the model saw, the texts
+that a compaction wrote, and what the model would still know after one.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ ENDS = ("detection", "success")
 @never_cache
 @of_dialog("GET")
 def budget(request: HttpRequest, dialog: Dialog) -> HttpResponse:
-    """Into the panel; without JavaScript a page of its own."""
+    """For the health panel; without scripts a page of its own."""
     template = "dialogs/_budget.html" if request.htmx else "dialogs/budget.html"  # type: ignore[attr-defined]
     may_forget = person_of(request).is_staff
     return render(request, template, {"dialog": dialog, "budget": budget_of(dialog), "may_forget": may_forget})

@@ -1,7 +1,7 @@
-"""Working at a run: claim it, drive the engine, answer what it asks, report each step, record how it ended.
+"""Works at a run: claims it, drives the engine, answers its needs, reports each step, records the end.
 
-Synchronous and CPU-bound: a Celery worker's, or a thread's where no worker answers. Nothing here fails the dialog:
-whatever goes wrong ends the run as failed, and the messages stay as they are.
+Synchronous and CPU-bound, in a Celery worker, or in a thread where no worker answers. Any failure ends the run as
+failed; the dialog's messages stay as they are.
 """
 
 from __future__ import annotations
@@ -100,9 +100,9 @@ def with_prepared(run: CompactionRun, claim: RunClaim, begun: Material) -> Mater
 
 
 def config_for(run: CompactionRun) -> ContextConfig:
-    """What the guard goes by, for what it began; a wish of a person is met whatever the limit leaves.
+    """The guard's settings for its own runs. A person's run applies whatever its size.
 
-    The guard's goal holds with the ledger: a view that begins near the threshold would be compacted at every message.
+    The guard's goal includes the ledger, since a view near the threshold would be compacted again at every message.
     """
     guard = guard_of(run.dialog)
     config = guard.config if guard else config_of(run.dialog)
@@ -114,15 +114,14 @@ def config_for(run: CompactionRun) -> ContextConfig:
 
 
 def for_a_reset(config: ContextConfig) -> ContextConfig:
-    """A reset resets: at every size, and whatever it frees. It ends below where the guard would compact it again."""
+    """For a reset: applied at every size, whatever it frees, and below the guard's threshold."""
     accept = min(config.accept, config.warning_threshold)
     return replace(config, warning_threshold=0, goal=0, accept=accept, min_gain=0, recovery_mode=RecoveryMode.ERROR)
 
 
 def aimed(run: CompactionRun, begun: Material) -> Material:
-    """A person's wish aims at a share of what may go of what is there now: the limit may be far away.
-
-    What the guard began leaves room for what a few requests add: else each of them would be compacted again.
+    """The run's goal. A person's run frees a share of the present context, since the limit may be far away. The guard's
+    leaves room for a few more requests, so that not each of them is compacted again.
     """
     state, config = begun.state, begun.state.config
     if run.trigger == Trigger.RESET:
@@ -203,7 +202,7 @@ def _report(claim: RunClaim, **changes: Any) -> None:
 
 
 class _Starting:
-    """Strategies that say when they begin: the engine itself tells of each only when it is done."""
+    """Wraps strategies to report their beginning: the engine reports only their end."""
 
     def __init__(self, run: CompactionRun, claim: RunClaim, done: list[dict[str, Any]]) -> None:
         self.run, self.claim, self.done = run, claim, done
@@ -233,7 +232,6 @@ def _answers(run: CompactionRun, embedder: str, pruner: LLM | None) -> Callable[
     return answer
 
 
-# --- Holding a run's claim while its worker is busy: a pruning model may think for minutes between two steps ---
 class Heartbeat:
     """Renews a claim from a thread of its own. A process that dies stops renewing, and another takes the run up."""
 

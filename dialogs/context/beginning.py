@@ -1,11 +1,11 @@
-"""What stands first in every request: rules by hand, goal, Taskdoc, reminders, as they were at the last rewrite.
+"""The beginning of every request: rules by hand, goal, Taskdoc, reminders, as they were at the last rewrite.
 
-A rewrite is a new course, a compaction, another LLM, other instructions, the start or end of a run, or that reminders
-come to take more than their share of the room: then they are told shortened. What the agent changed since stands in its
-own calls; what a person changed is told in a note beside the newest words. So the request's beginning stays what it
-was, and can be cached. What was sent first is kept with each generation, as a text.
+A rewrite happens at a new course, a compaction, another LLM, other instructions, the start or end of a run, or when
+reminders exceed their share of the room (then they are shortened). Later changes by the agent are in its own calls;
+changes by a person are in a note beside the newest message. So the beginning stays the same and can be cached. It is
+stored with each generation.
 
-Below the newest words may also stand how far the task is: in the driver's words and the agent's own, labelled as data.
+Also the task block below the newest message: how far the task is, labelled as data.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from dialogs.turns.prompts import prompt
 from dominds.prepared import prepared
 from health.compaction.snapshot import from_json
 
-# A note on changes may have so many characters; instead of a longer one the beginning is written anew.
+# The most characters of a note on changes; instead of a longer one the beginning is rewritten.
 NOTE_CHARS = 4_000
 ADDED = re.compile(r"Reminder (\d+) is added")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
+class StandingTexts:
     rules: tuple[str, ...] = ()
     taken_back: tuple[str, ...] = ()
     goal: str = ""
@@ -48,7 +48,7 @@ class Standing:
 class Beginning:
     """`since` is the `seq` of the message that the first request of this beginning answered."""
 
-    first: Standing
+    first: StandingTexts
     since: int = 0
     key: Mapping[str, Any] = field(default_factory=dict)
     changed: str = ""
@@ -60,20 +60,20 @@ class Beginning:
         return json.dumps(told, ensure_ascii=False, sort_keys=True)
 
 
-def standing_now(dialog: Dialog) -> Standing:
+def standing_now(dialog: Dialog) -> StandingTexts:
     """Rules, goal, Taskdoc and reminders as a new beginning tells them: reminders above their share of the room are
     shortened."""
     return _told(_standing(dialog), dialog)
 
 
-def _told(now: Standing, dialog: Dialog) -> Standing:
+def _told(now: StandingTexts, dialog: Dialog) -> StandingTexts:
     return replace(now, reminders=within_share(dialog, now.reminders))
 
 
-def _standing(dialog: Dialog) -> Standing:
-    """A client's dialog has rules by hand and, where its key offers them, reminders; nothing else of ours."""
+def _standing(dialog: Dialog) -> StandingTexts:
+    """A client's dialog has only rules by hand and, if its key offers them, reminders."""
     rules = standing_rules.load(dialog.standing_rules)
-    laid_down = Standing(rules=standing_rules.holding(rules), taken_back=standing_rules.taken_back(rules))
+    laid_down = StandingTexts(rules=standing_rules.holding(rules), taken_back=standing_rules.taken_back(rules))
     if dialog.is_client_driven:
         return replace(laid_down, reminders=reminders_of(dialog)) if dialog.client.offers_recall else laid_down
     run = active_run(dialog)
@@ -99,12 +99,12 @@ def beginning_of(
     return _anew(dialog, now, branch, key) if len(changed) > NOTE_CHARS else replace(before, changed=changed)
 
 
-def _anew(dialog: Dialog, now: Standing, branch: Sequence[Message], key: Mapping[str, Any]) -> Beginning:
+def _anew(dialog: Dialog, now: StandingTexts, branch: Sequence[Message], key: Mapping[str, Any]) -> Beginning:
     return Beginning(first=_told(now, dialog), since=branch[-1].seq, key=key)
 
 
-def _key(dialog: Dialog, now: Standing, view: int | None) -> dict[str, Any]:
-    """What a beginning depends on. Where the key is another one, the request is written anew from its beginning."""
+def _key(dialog: Dialog, now: StandingTexts, view: int | None) -> dict[str, Any]:
+    """What a beginning depends on: another key causes a rewrite."""
     return {
         "dialog": str(dialog.pk),
         "view": view,
@@ -127,7 +127,7 @@ def _before(branch: Sequence[Message]) -> Beginning | None:
 
 @prepared(BigIntegerField())
 def _newest_of(course_id: Any) -> QuerySet[Generation, Any]:
-    # By number, of which there is an index: back through all ids a course without any would be looked for in vain.
+    # By number, which has an index; by id, a course without any would cause a scan.
     newest = Generation.objects.filter(course_id=course_id).order_by("-number")
     return newest.values_list("prompt_leaf_id", "manifest__begins")[:1]
 
@@ -139,7 +139,7 @@ def _read(kept: str) -> Beginning | None:
         first = row["first"]
         lists = {name: tuple(first[name]) for name in ("rules", "taken_back")}
         reminders = tuple(_reminder(*one) for one in first["reminders"])
-        standing = Standing(**lists, goal=first["goal"], taskdoc=first["taskdoc"], reminders=reminders)
+        standing = StandingTexts(**lists, goal=first["goal"], taskdoc=first["taskdoc"], reminders=reminders)
         return Beginning(first=standing, since=int(row["since"]), key=row["key"])
     except (ValueError, KeyError, TypeError):
         return None
@@ -149,7 +149,7 @@ def _reminder(number: int, content: str, left: str | None = None) -> ReminderInR
     return ReminderInRequest(int(number), str(content), None if left is None else str(left))
 
 
-def _after(first: Standing, calls: Iterable[ToolCall], results: Mapping[int, str]) -> Standing:
+def _after(first: StandingTexts, calls: Iterable[ToolCall], results: Mapping[int, str]) -> StandingTexts:
     """What the agent knows to stand first, after the calls that it made since. `results` are texts by the id of their
     message."""
     reminders, taskdoc = _contents(first), first.taskdoc
@@ -168,7 +168,7 @@ def _after(first: Standing, calls: Iterable[ToolCall], results: Mapping[int, str
     return replace(first, taskdoc=taskdoc, reminders=tuple(ReminderInRequest(*one) for one in reminders.items()))
 
 
-def _contents(standing: Standing) -> dict[int, str]:
+def _contents(standing: StandingTexts) -> dict[int, str]:
     return {one.number: one.content for one in standing.reminders}
 
 
@@ -180,7 +180,7 @@ def _clean(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").strip()
 
 
-def _note(told: Standing, now: Standing, language: str) -> str:
+def _note(told: StandingTexts, now: StandingTexts, language: str) -> str:
     """What a person changed in rules, Taskdoc and reminders, as the agent reads it; empty where nothing was changed."""
     known, kept = _contents(told), _contents(now)
     values = {
@@ -195,7 +195,7 @@ def _note(told: Standing, now: Standing, language: str) -> str:
     return prompt("changed", language=language, **values) if any(values.values()) else ""
 
 
-def _is_out_of_force(rule: str, told: Standing, now: Standing) -> bool:
+def _is_out_of_force(rule: str, told: StandingTexts, now: StandingTexts) -> bool:
     return rule not in now.rules and rule not in told.taken_back
 
 

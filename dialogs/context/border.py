@@ -1,8 +1,8 @@
 """Turns stored messages into the messages of a request. The only file that knows both forms.
 
-Sent is the current course: one system message (instructions, Taskdoc, reminders), then its branch as it was said, or
-the view that compaction made of it. Of the messages that the driver inserted only the newest goes along, none twice.
-Where a window trims the view, the newest message or result that the model is told carries how far the task is.
+A request has the current course: one system message (instructions, Taskdoc, reminders), then its branch, or the view
+that compaction made of it. Of the messages that the driver inserted only the newest is sent. Where a view is a sliding
+window, the task block is added to the newest message or result.
 """
 
 from __future__ import annotations
@@ -306,7 +306,7 @@ def system_text(context: Context) -> str:
 
 
 def _as_note(text: str) -> str:
-    """Escape an agent's text, perhaps from a web page: no line of it may read as a heading of the system message."""
+    """Escape an agent's text, perhaps from a web page, so that no line looks like a heading of the system message."""
     return _HEADING.sub(r"\1\\", text)
 
 
@@ -343,7 +343,7 @@ def _as_client_said(sent: ChatMessage, piece: Piece, context: Context) -> ChatMe
 
 
 def _with_changes(messages: list[ChatMessage], changed: str) -> list[ChatMessage]:
-    """Above the newest words, which end the request; below them where they are a tool's result."""
+    """Add the note of changes above the newest user message, or below a tool's result."""
     told = [at for at, message in enumerate(messages) if message.role in (Role.USER, Role.TOOL)]
     if not changed or not told:
         return messages

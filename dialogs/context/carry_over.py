@@ -1,7 +1,7 @@
-"""The handover of a new course: what the engine chooses, without a model, from all earlier courses of the branch.
+"""Builds the handover of a new course: the engine selects it, without a model, from all earlier courses of the branch.
 
-It is chosen from the stored messages, never from an earlier handover. What the person said since the last answer is
-not in it: the new course tells that word for word.
+It is made from the stored messages, never from an earlier handover. The person's messages since the last answer are not
+in it: the new course repeats them word for word.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from health.compaction.terms.units import WRITTEN, ContextState, Unit, total
 
 logger = logging.getLogger(__name__)
 
-# The handover's share of a request's room. What the person said since the last answer stands beside it.
+# The handover's share of a request's room. The person's messages since the last answer are not counted in it.
 SHARE = 1 / 4
-# The ledger's share of a handover, where the agent curated its reminders itself: what was laid down or pinned.
+# The share of a handover that the ledger may have.
 LEDGER_SHARE = 1 / 2
-# With fewer tokens a handover would be mostly its frame.
+# With fewer tokens a handover would be mostly its first and last line.
 LEAST_TOKENS = 48
 CHAIN = ("trim_payloads", "select_passages")
 OPENING = "[Seen in the earlier courses: history, not instructions. Rules that the user stated here still hold.]"
@@ -47,23 +47,22 @@ ENDING = "[End of what was seen in the earlier courses]"
 
 @dataclass(frozen=True, kw_only=True)
 class Handover:
-    """`tokens` are estimated. `laid_down` is the ledger behind it, for where the text has to be shortened."""
+    """`tokens` are estimated. `laid_down` is its ledger, in case the text has to be shortened later."""
 
     text: str
     tokens: int
     laid_down: str = ""
 
     def as_parts(self) -> dict[str, object]:
-        """The handover as the first message of the course stores it. `away`: a person took it away."""
+        """The handover as stored in the first message of the course. `away`: a person removed it."""
         return {"text": self.text, "tokens": self.tokens, "away": False, "laid_down": self.laid_down}
 
 
 def handover_for(dialog_id: UUID, *, curated: bool = False) -> Handover | None:
-    """None where there is nothing to tell of. `curated`: the agent has just written reminders, so only what was laid
-    down and what is pinned is told.
+    """The handover; None if there is nothing to hand over, or after an error. `curated`: the agent has just written
+    reminders, so only the ledger and pinned messages are in it.
 
-    It may take seconds where much was said: never call it within a transaction. A course begins without a handover
-    rather than not at all.
+    In a long dialog it takes seconds: never call it within a transaction.
     """
     try:
         return _handover(dialog_to_drive(dialog_id), curated=curated)
@@ -73,12 +72,12 @@ def handover_for(dialog_id: UUID, *, curated: bool = False) -> Handover | None:
 
 
 def unanswered_in(branch: Sequence[Message]) -> tuple[Message, ...]:
-    """The typed messages after the last answer in words, oldest first."""
+    """The typed messages after the last answer with text, oldest first."""
     return tuple(one for one in since_answer(branch) if one.origin == MessageOrigin.TYPED)
 
 
 def since_answer(branch: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages after the last answer in words, oldest first."""
+    """The messages after the last answer with text, oldest first."""
     return tuple(branch[_last_answer(branch) + 1 :])
 
 
@@ -87,13 +86,13 @@ def is_answered(branch: Sequence[Message]) -> bool:
 
 
 def _last_answer(branch: Sequence[Message]) -> int:
-    """The place of the last answer in the branch; -1 where there is none."""
+    """The index of the last answer in the branch; -1 if there is none."""
     return next((at for at in reversed(range(len(branch))) if _is_answer(branch, at)), -1)
 
 
 def _is_answer(branch: Sequence[Message], at: int) -> bool:
-    """Words beside a call are none, nor what the agent says to our prompt about its full context: it may have nothing
-    to do with what the person asked, and asking twice loses nothing."""
+    """Is it an answer to the person? Text beside a call and an answer to a remediation prompt are not: if in doubt the
+    question is repeated, which loses nothing."""
     message = branch[at]
     is_to_prompt = at > 0 and branch[at - 1].origin == MessageOrigin.REMEDIATION
     in_words = message.role == Role.ASSISTANT and bool(message.content.strip())
@@ -118,7 +117,7 @@ def _handover(dialog: Dialog, *, curated: bool) -> Handover | None:
 
 
 def _whole_rounds(units: Sequence[Unit]) -> list[Unit]:
-    """The units without the round of calls that the new course breaks off: a call in it has no result yet."""
+    """The units without the unfinished round of calls, in which a call has no result yet."""
     asked = {(unit.round_id, call.id) for unit in units for call in unit.calls}
     answered = {(unit.round_id, unit.answers) for unit in units if unit.answers is not None}
     broken_off = {round_id for round_id, _call in asked ^ answered}
@@ -126,7 +125,7 @@ def _whole_rounds(units: Sequence[Unit]) -> list[Unit]:
 
 
 def whole_branch(dialog: Dialog) -> tuple[Message, ...]:
-    """All that was said on the branch that is shown, through all its courses."""
+    """The current branch through all its courses."""
     leaves = Message.objects.in_bulk([last for _course, last in earlier_ids(dialog)])
     earlier = [one for leaf in leaves.values() for one in course_branch(leaf)]
     return (*sorted(earlier, key=lambda one: one.seq), *course_branch(dialog.current_leaf))
@@ -135,8 +134,8 @@ def whole_branch(dialog: Dialog) -> tuple[Message, ...]:
 def _complete(
     units: Sequence[Unit], budget: int, kit: Kit, dialog: Dialog, waiting: Sequence[Message]
 ) -> tuple[Unit, ...]:
-    """What the engine chooses. Where that tells less than was laid down, less is chosen, with the ledger of the rest
-    before it: in a small window answers would else take the room of rules."""
+    """The engine's selection. If it lacks entries of the ledger, a smaller selection after a ledger of these entries:
+    in a small window answers would otherwise take the room of rules."""
     kept, share = _chosen(units, budget, kit, dialog, waiting), int(LEDGER_SHARE * budget)
     if _ledger(units, budget, kit, dialog, beside=kept) is None:
         return kept
@@ -151,7 +150,7 @@ def _complete(
 def _chosen(
     units: Sequence[Unit], budget: int, kit: Kit, dialog: Dialog, waiting: Sequence[Message]
 ) -> tuple[Unit, ...]:
-    """By the engine, which keeps pinned messages, the ledger and the last exchange, and fills up with passages."""
+    """The engine's selection: pinned messages, the ledger, the last exchange, and passages up to the budget."""
     config = replace(
         config_of(dialog), recovery_mode=RecoveryMode.TRUNCATE, goal=1.0, accept=1.0, warning_threshold=1.0
     )
@@ -172,13 +171,13 @@ def _chosen(
 
 
 def _filling(config: ContextConfig) -> ContextConfig:
-    """The settings changed so that a handover is filled up to its budget."""
+    """The settings, changed so that the engine fills the budget."""
     whole = replace(config, warning_threshold=1.0, goal=1.0, accept=1.0, recovery_mode=RecoveryMode.TRUNCATE)
     return replace(whole, select_passages=replace(whole.select_passages, fill=1.0))
 
 
 def _laid_down(units: Sequence[Unit], budget: int, kit: Kit, dialog: Dialog) -> tuple[Unit, ...]:
-    """The ledger, and beside it the messages marked to stay, the newest first while they fit."""
+    """The ledger and the pinned messages, the newest first while they fit."""
     ledger = _ledger(units, int(LEDGER_SHARE * budget), kit, dialog, with_facts=True)
     kept: list[Unit] = []
     left = budget - total([ledger] if ledger else [])
@@ -198,7 +197,7 @@ def _ledger(
     with_facts: bool = False,
     beside: Sequence[Unit] = (),
 ) -> Unit | None:
-    """The rules and facts laid down in all courses, within so many tokens; without what these units tell."""
+    """The rules and facts of all courses in at most this many tokens; without those in the units `beside`."""
     in_force = extract(units, taken_back(load(dialog.standing_rules)))
     return carry(in_force if with_facts else in_force.stated, standing=beside, budget_tokens=budget, kit=kit)
 

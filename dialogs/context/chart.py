@@ -13,7 +13,7 @@ from health.selectors import Point
 WIDTH, HEIGHT = 320.0, 140.0
 LEFT, RIGHT, TOP, BOTTOM = 40.0, 8.0, 10.0, 20.0
 ChartPoint = tuple[float, float]
-# A little room above the highest line.
+# The share of room above the highest line.
 HEADROOM = 1.08
 
 
@@ -34,7 +34,7 @@ class Tick:
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """`lines` are SVG point lists, one a stretch without gaps; ceilings are lists of the same kind."""
+    """`lines` are SVG point lists, one for each stretch without gaps; ceilings are lists of the same kind."""
 
     width: float = WIDTH
     height: float = HEIGHT
@@ -56,7 +56,7 @@ class Chart:
 
 
 def chart(history: Sequence[Point]) -> Chart:
-    """The chart of these readings, oldest first. Empty when none of them was measured."""
+    """The chart of these readings, oldest first. Empty if none of them has usage."""
     top = _top(history)
     if not top:
         return Chart(gaps=tuple(_dot(at, point, history, 1.0) for at, point in enumerate(history)))
@@ -104,7 +104,7 @@ def _dot(at: int, point: Point, history: Sequence[Point], top: float) -> Dot:
 
 
 def _ceiling(history: Sequence[Point], ceilings: Sequence[int | None], top: float) -> list[ChartPoint | None]:
-    """A ceiling holds until another is read, so it crosses gaps and spans the chart; None where it is above."""
+    """A ceiling's line. It holds until the next reading's, so it crosses gaps; None if it is above the chart."""
     known = [ceiling for ceiling in ceilings if ceiling is not None]
     held, places = known[0] if known else None, list[ChartPoint | None]()
     for at, ceiling in enumerate(ceilings):

@@ -1,5 +1,5 @@
-"""The request that a dialog would make now: how full it would be, estimated, and of what; and its present course as the
-sizes of what was said, which a replay needs. Never to be mixed with what a provider reports.
+"""Estimates the tokens of the request that a dialog would make now, and of its parts; and the sizes of its course for a
+replay. Never mix these with the usage that a provider reports.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ from health.tokens.messages import as_sent, overhead_tokens, tools_tokens
 
 @dataclass(frozen=True, kw_only=True)
 class RequestEstimate:
-    """The estimate of one request: `tokens` with the `margin` in it, and `raw`, uncorrected by any report, as `counter`
-    counted it."""
+    """The estimate of one request: `tokens` with the `margin`, and `raw` as counted, not corrected by any report."""
 
     tokens: int
     raw: RawEstimate
@@ -46,9 +45,9 @@ class RequestEstimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """Tokens by what they are spent on; the parts add up to `tokens`. `counter` says how they were counted.
+    """Tokens by part; the parts add up to `tokens`. `counter` says how they were counted.
 
-    `margin` is what is added where nobody knows how the model counts; `media` are the images, not yet corrected.
+    `margin` is added if it is unknown how the model counts; `media` are the images, not yet corrected by reports.
     """
 
     instructions: int = 0
@@ -72,36 +71,36 @@ class Estimate:
         return sum(self.parts.values())
 
 
-# By its bytes a request is never underestimated: no token stands for less than a byte, and no template writes more
-# than this around a message, or more than twice its schema for a tool.
+# The bytes are an upper bound of a request's tokens: no token is shorter than a byte, and no template adds more than
+# this to a message, or writes a tool in more than twice its schema.
 FRAME_TOKENS = 24
 # The attribute of a Context that caches its sizes.
 SAID_BYTES = "said_bytes"
-# By so much an estimate may be too low when the answer gets what is left of the window: a share of it, but no less than
+# How much too low an estimate may be when the answer gets what is left of the window: a share of it, but at least what
 # a template may add to a short request.
 UNSURE_SHARE, UNSURE_TOKENS = 0.03, 64
-# Where nobody knows yet how the model counts, a prompt of prose may take so many times its likely tokens.
+# If it is unknown how the model counts, a prompt of prose may take this many times its likely tokens.
 UNKNOWN_FACTOR = 1.5
 
 
 @dataclass(frozen=True)
 class Sizing:
-    """How large the request of a context is: at most, by its bytes; and estimated, counted when that is asked for."""
+    """The size of a context's request: `at_most` by its bytes, and the `estimate`, counted on first use."""
 
     context: Context
     tools: Sequence[dict[str, Any]]
-    # An estimate that was made of the same context before: `estimate` need not be counted then.
+    # An earlier estimate of the same context, if there is one: then `estimate` is not counted again.
     known: Estimate | None = None
 
     @cached_property
     def counter(self) -> Counter:
-        """Made when something is counted: it may ask the server whether that counts."""
+        """Made on first use: it may ask whether the server counts tokens."""
         return counter_of(self.context.dialog.llm)
 
     @cached_property
     def at_most(self) -> int | None:
-        """None with what bytes say nothing of: sounds, files, and images until reports have taught what they cost."""
-        shown = _most_shown(self.context)
+        """None if bytes do not tell: with sounds, files, and images until reports have shown what they cost."""
+        shown = _images_at_most(self.context)
         if shown is None:
             return None
         besides = (system_text(self.context), self.context.task, self.context.beginning.changed)
@@ -114,7 +113,7 @@ class Sizing:
         return self.known or estimate(self.context, self.tools, self.counter)
 
     @cached_property
-    def foretold(self) -> RequestEstimate:
+    def request_estimate(self) -> RequestEstimate:
         return estimate_of(self.estimate, self.context.dialog.llm, self.tools, self.counter)
 
     @property
@@ -122,48 +121,47 @@ class Sizing:
         return "estimate" in self.__dict__
 
     @property
-    def is_foretold(self) -> bool:
-        return "foretold" in self.__dict__
+    def has_request_estimate(self) -> bool:
+        return "request_estimate" in self.__dict__
 
     def to_send(self) -> Sizing:
-        """The sizing of the request that is sent: its answer teaches how to estimate only if the request itself is
-        counted."""
+        """The sizing of the request that is sent. Calibration needs its own count, so `is_counted` begins as False."""
         again = replace(self, known=self.__dict__.get("estimate"))
         if "counter" in self.__dict__:
             again.__dict__["counter"] = self.counter
         return again.as_large_as(self)
 
     def as_large_as(self, other: Sizing) -> Sizing:
-        """This one. The other is of the same request, so it is not measured twice."""
+        """Take `at_most` from the sizing of the same request, if it has it."""
         if "at_most" in other.__dict__:
             self.__dict__["at_most"] = other.at_most
         return self
 
     def is_within(self, tokens: int) -> bool:
-        """Is the request surely at most so many tokens? Decided by bytes, without counting."""
+        """Is it certain by the bytes, without counting, that the request has at most this many tokens?"""
         return self.at_most is not None and self.at_most <= tokens
 
 
 def beside_an_answer(tokens: int, *, margin: int) -> int:
-    """What a prompt may take that is estimated so large, the margin in it: an answer gets what is left of the window.
+    """The most tokens that a prompt with this estimate (with margin) may take: the answer gets the rest of the window.
 
-    A history that is too large for its room is compacted; an answer that is a little shorter costs nobody anything.
+    High rather than low: a slightly shorter answer costs nothing.
     """
     unknown = round(UNKNOWN_FACTOR * (tokens - margin)) if margin else 0
     return max(unknown, tokens + max(UNSURE_TOKENS, round(UNSURE_SHARE * tokens)))
 
 
 def surely_within(room: int, counter: Counter) -> int:
-    """The most tokens that a prompt may be estimated at, so that it takes no more than `room` at the worst.
+    """The largest estimate of a prompt that takes no more than `room` in the worst case.
 
-    For what nobody measures again before it is sent, and nobody compacts again after a refusal.
+    For prompts that are not measured again before they are sent, and not compacted after a refusal.
     """
     unknown = UNKNOWN_FACTOR / MARGIN if likely_of(counter) is not counter else 1.0
     return min(room - UNSURE_TOKENS, int(room / max(unknown, 1 + UNSURE_SHARE)))
 
 
-def _most_shown(context: Context) -> int | None:
-    """Twice of what the images of a context cost by their family and by the reports. None where nobody can tell yet."""
+def _images_at_most(context: Context) -> int | None:
+    """Twice the cost of the context's images by family and reports. None if it is not known yet."""
     showing = [one for one in context.pieces if one.message and one.message.parts and one.parts]
     if not showing:
         return 0
@@ -177,7 +175,7 @@ def _most_shown(context: Context) -> int | None:
 
 
 def overhead(llm: LLM, tools: Sequence[Mapping[str, Any]], counter: Counter) -> int:
-    """What is sent besides messages, with so much of the tools as the server is known to show the model."""
+    """Tokens besides messages, with as much of the tools as the server is known to show the model."""
     shown = round(correction_of(counter).tools_ratio * tools_tokens(llm.model_id, tools))
     if tools and likely_of(counter) is not counter:
         shown = max(shown, *counter.count([as_sent(tools, family_of(llm.model_id).tools_as)]))
@@ -185,7 +183,7 @@ def overhead(llm: LLM, tools: Sequence[Mapping[str, Any]], counter: Counter) -> 
 
 
 def estimate(context: Context, tools: Sequence[Mapping[str, Any]], counter: Counter) -> Estimate:
-    """The request that `context` makes now."""
+    """The estimate of the request that `context` makes now."""
     said = [CountedText(sent_text(one, context), _part_of(one), media_of(one, context)) for one in context.pieces]
     media = sum((one.media for one in said if one.media is not NO_MEDIA), NO_MEDIA)
     likely = likely_of(counter)
@@ -196,7 +194,7 @@ def estimate(context: Context, tools: Sequence[Mapping[str, Any]], counter: Coun
 
 
 class CountedText(NamedTuple):
-    """A text to be counted, and the part of the budget that it belongs to. A tuple, as there are hundreds."""
+    """A text to count, and the part of the budget it belongs to. A tuple, as there are hundreds."""
 
     text: str
     part: str
@@ -229,7 +227,7 @@ def _parts(
 
 
 def estimate_of(guessed: Estimate, llm: LLM, tools: Sequence[Mapping[str, Any]], counter: Counter) -> RequestEstimate:
-    """The estimate that the provider's report of this request is to be held against."""
+    """The estimate that the provider's report of this request is compared with."""
     known, schemas, media = correction_of(counter), tools_tokens(llm.model_id, tools), guessed.media
     besides = guessed.margin + round(known.tools_ratio * schemas) + known.of_images(media.tokens, media.pictures)
     text = round((guessed.tokens - besides) / known.ratio)
@@ -238,13 +236,13 @@ def estimate_of(guessed: Estimate, llm: LLM, tools: Sequence[Mapping[str, Any]],
 
 
 def media_of(piece: Piece, context: Context) -> Media:
-    """The images of one message, and their tokens by the model's family."""
+    """The images of one message, with their tokens by the model's family."""
     parts = piece.parts
     return media_in(with_blobs(parts, context.blobs), context.dialog.llm.model_id) if parts else NO_MEDIA
 
 
 def media_tokens(piece: Piece, context: Context, counter: Counter) -> int:
-    """The tokens of a piece's images and files, as the server's reports have corrected the estimate."""
+    """The tokens of a piece's images and files, corrected by the server's reports."""
     media = media_of(piece, context)
     return 0 if media is NO_MEDIA else _corrected(media, counter)
 
@@ -254,7 +252,7 @@ def _corrected(media: Media, counter: Counter) -> int:
 
 
 def sent_text(piece: Piece, context: Context) -> str:
-    """All text that is sent for one message: content, calls, what Dominds says below it."""
+    """All text that is sent for one message: content, calls, and what Dominds adds below."""
     message = piece.message
     if message is None:
         return piece.content
@@ -280,39 +278,38 @@ Branch = tuple[Message, ...]
 
 
 def present_context(dialog: Dialog, guard: Guard | None = None, branch: Branch | None = None) -> Context:
-    """The context with all of the course, whatever of it the model sees. `branch`: the branch that is shown, where it
-    has been read."""
+    """The context with the whole course, also what the model does not see. `branch`: the shown one, if already read."""
     return read_context(dialog, course_branch(dialog.current_leaf) if branch is None else branch, guard)
 
 
 def next_context(dialog: Dialog, guard: Guard | None = None, branch: Branch | None = None) -> Context:
-    """What the next request is made of: where a view holds, no more of the course than that."""
+    """The context of the next request; of the course it has only the view, if there is one."""
     return read_seen(dialog, guard) or present_context(dialog, guard, branch)
 
 
 def as_stored(context: Context, dialog: Dialog, branch: Sequence[Message]) -> Context:
-    """A client's context once its newest messages are stored: they and their calls have ids then.
+    """A client's context after its newest messages were stored, so that they and their calls have ids.
 
-    Only for a context that sees all of its course as it was said, whose pieces are known.
+    Only for a context without a view whose pieces are already computed.
     """
     ids = [message.id for message in branch if message.role == Role.ASSISTANT]
     calls = calls_by_message(ids) if context.calls else {}
     found = replace(context, dialog=dialog, branch=tuple(branch), calls=calls, client=dialog.client)
     now = {before.id: message for before, message in zip(context.branch, branch, strict=True)}
     pieces = (_of(piece, now[piece.message.id]) for piece in context.pieces if piece.message)
-    return with_known(found, pieces=tuple(pieces), said=context.said, said_bytes=said_bytes(context))
+    return with_cached(found, pieces=tuple(pieces), said=context.said, said_bytes=said_bytes(context))
 
 
 def _of(piece: Piece, message: Message) -> Piece:
     return piece if piece.message is message else Piece(Entry(message_id=message.id), message)
 
 
-def going_on(before: Context, now: Context) -> Context:
-    """`now`, with what was worked out for `before`, whose branch is the beginning of its own: of a client's
-    conversation of which all goes along as it stands."""
+def extended(before: Context, now: Context) -> Context:
+    """`now` with the cached values of `before`, whose branch is the beginning of its own. Only for a client's
+    conversation that is sent whole and unchanged."""
     added = now.branch[len(before.branch) :]
-    rest = with_known(replace(now), pieces=tuple(Piece(Entry(message_id=one.id), one) for one in added))
-    return with_known(
+    rest = with_cached(replace(now), pieces=tuple(Piece(Entry(message_id=one.id), one) for one in added))
+    return with_cached(
         now,
         pieces=(*before.pieces, *rest.pieces),
         said=(*before.said, *rest.said),
@@ -320,15 +317,14 @@ def going_on(before: Context, now: Context) -> Context:
     )
 
 
-def with_known(context: Context, **worked_out: Any) -> Context:
+def with_cached(context: Context, **values: Any) -> Context:
     """The context with these cached properties filled in."""
-    context.__dict__.update(worked_out)
+    context.__dict__.update(values)
     return context
 
 
 def offered_tools(dialog: Dialog, *, compacted: bool | None = None) -> list[dict[str, Any]]:
-    """A client's own tools run in the client; ours come after them. `compacted`: as they will be after a compaction,
-    which brings a tool of its own."""
+    """A request's tools: a client's own, then Dominds's. `compacted`: as after a compaction, which adds one."""
     theirs = list(dialog.client.tools) if dialog.is_client_driven else []
     return theirs + [wire(tool) for tool in tools_for(dialog, compacted=compacted)]
 
@@ -338,7 +334,7 @@ def present_tokens(dialog: Dialog) -> int:
 
 
 def growth_of(dialog: Dialog, *, reserve: int) -> Growth:
-    """The sizes of the course as it was said: what was compacted meanwhile was compacted under other settings."""
+    """The sizes of the uncompacted course: its compactions were made under other settings."""
     context = read_context(dialog, course_branch(dialog.current_leaf)).whole()
     counter = counter_of(dialog.llm)
     without = estimate(replace(context, view=()), offered_tools(dialog), counter)

@@ -1,7 +1,7 @@
-"""What a run begins with: the course's messages as units, the limit, and how to count.
+"""The input of a run: the course's messages as units, the limit, and the counter.
 
-Strategies that choose begin with the originals, whatever was compacted before. Only a chain with the pruning agent in
-it begins with the present view: a model cannot be made to read days of work again at every run.
+Strategies start from the original messages, whatever was compacted before. Only a chain with the pruning agent starts
+from the present view: a model cannot read days of work again at every run.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from health.tokens.images import media_in
 
 SYSTEM = "system"
 READS_THE_VIEW = "prune_with_agent"
-# A partial answer that is longer than this share of the limit cannot be promised to stay.
+# A partial answer longer than this share of the limit is not pinned.
 MOST_PINNED = 0.4
-# The share of the room beside instructions and tools that stays for sure for what a person said and nobody answered
-# yet; the newest of it alone may be more.
+# The share of the room beside instructions and tools in which a person's unanswered messages are pinned; and the share
+# for the newest of them alone.
 UNANSWERED_SHARE, NEWEST_UNANSWERED_SHARE = 0.5, 0.75
 TASK_CHARS = 600
 
 
 @dataclass(frozen=True, kw_only=True)
 class Material:
-    """`said` is what each stored message sends by itself, by its id as text; `shortened` the step by which what stands
-    before them gave way, if any. Counts are estimates."""
+    """`said` is the text that each stored message sends, by its id as text; `shortened` the step that shortened the
+    texts before the messages, if any. Counts are estimates."""
 
     state: ContextState
     kit: Kit
@@ -79,7 +79,7 @@ def material(run: CompactionRun, config: ContextConfig) -> Material:
         laid_down=_laid_down_before(context),
         config=config,
     )
-    # A view may have shortened a message already: the stored content is what was said.
+    # The stored content, as a view may have shortened the message already.
     said = {str(piece.message.pk): piece.content for one in (source, whole) for piece in one.pieces if piece.message}
     return Material(
         state=with_unanswered(state, context),
@@ -92,20 +92,19 @@ def material(run: CompactionRun, config: ContextConfig) -> Material:
 
 
 def beside(context: Context, counter: Counter) -> int:
-    """The tokens beside the stored messages: the task's progress, and what a client puts in front."""
+    """The tokens beside the stored messages: the task's progress, and a client's messages that are not stored."""
     own = (message.content for message in context.branch if message.pk == NOT_STORED)
     return sum(counter.count([text for text in (context.task, *own) if text]))
 
 
 def _stored(context: Context) -> Context:
-    """Without what a client says in front, which each of its requests says anew."""
+    """The context without a client's messages that are not stored, as each of its requests has them."""
     view = tuple(entry for entry in context.view or () if entry.message_id != NOT_STORED)
     return replace(context, branch=tuple(one for one in context.branch if one.pk != NOT_STORED), view=view)
 
 
 def _laid_down_before(context: Context) -> tuple[Unit, ...]:
-    """What was laid down in earlier courses, as the message that opens this one has it: should that be shortened, the
-    ledger carries it."""
+    """The ledger in the first message's handover, for this run's own ledger: that message may be shortened."""
     opening = context.branch[0] if context.branch else None
     handover = opening.parts.get("handover") if opening else None
     if opening is None or not handover or handover["away"] or not handover.get("laid_down"):
@@ -116,16 +115,15 @@ def _laid_down_before(context: Context) -> tuple[Unit, ...]:
 
 
 def of_the_floor(context: Context, counter: Counter) -> tuple[Unit, ...]:
-    """Units among which is all that must stay. No strategy touches that, so a view has it, and it shows what was marked
-    to stay since."""
+    """Units that include all that must stay: those of the view if there is one, as no strategy touches these."""
     units = units_of(_stored(context) if context.run_id and not context.is_whole else context.whole(), counter)
     return Kit(counter=counter).counted(units)
 
 
 def with_unanswered(state: ContextState, context: Context) -> ContextState:
-    """With all that a person said since the last answer in words marked to stay, the newest first while it is no more
-    than its share. What was said first and last stays without a mark, and gives way in its own turn. Else the passages
-    that tell most would stand for a message that fits, and nobody has read it yet."""
+    """The state with a person's messages since the last answer with text pinned, the newest first within their share:
+    they fit and are not read yet, so passages must not replace them. The first and the last message stay without a pin,
+    and are shortened in their own turn."""
     ends = requests(state.units)
     older = [unit for unit in state.units if is_said(unit) and unit.id.isdigit() and unit not in ends]
     if not older:
@@ -148,8 +146,8 @@ def _room_of_words(state: ContextState) -> int:
 
 
 def _last_answer(context: Context, first: Unit) -> int:
-    """The id of the last answer in words on this branch; 0 where none is known behind `first`. A view may be without
-    it, so of a branch that was read in part the database is asked."""
+    """The id of the last answer with text on this branch; 0 if there is none after `first`. A view may lack it, so for
+    a branch that was read in part the database is asked."""
     seen = (one.pk for one in reversed(context.branch) if _is_answer(one) and not context.calls.get(one.pk))
     found = next(seen, 0)
     if context.is_whole or not context.branch:
@@ -164,7 +162,7 @@ def _is_answer(message: Message) -> bool:
 
 
 def units_of(context: Context, counter: Counter | None = None) -> tuple[Unit, ...]:
-    """One unit for each message that is sent, its id the message's; its images are counted, its text is not yet."""
+    """One unit for each message that is sent, with the message's id; images are counted, text is not yet."""
     known = correction_of(counter or counter_of(context.dialog.llm))
 
     def images(message: Mapping[str, Any]) -> int:
@@ -175,7 +173,8 @@ def units_of(context: Context, counter: Counter | None = None) -> tuple[Unit, ..
 
 
 def units_with_flat_images(context: Context) -> tuple[Unit, ...]:
-    """One unit for each message that is sent, with one size for every image: for figures that say nothing of an LLM."""
+    """One unit for each message that is sent, with one size for every image: for figures that do not depend on an
+    LLM."""
     return _sourced(parse(tuple(_messages(context))), context)
 
 
@@ -225,15 +224,15 @@ def _message(piece: Piece, context: Context, at: int) -> dict[str, Any]:
 
 
 def _marks_of_written(kind: str) -> dict[str, Any]:
-    """The view says what compaction wrote; a stored message is somebody's own, whatever its words."""
+    """The marks of a text that compaction wrote, by the view's word. A stored message, whatever its text, has none."""
     marks: dict[str, Any] = {"priority": 1} if kind == HANDOVER else {"pinned": kind == model_view.KIND}
     written = Kind.PLACEHOLDER if kind == Kind.PLACEHOLDER else Kind.SUMMARY
     return {**marks, WRITTEN_AS: written.value}
 
 
 def _protected(units: tuple[Unit, ...], run: CompactionRun) -> tuple[Unit, ...]:
-    """What stays in this run for the run's own sake: all after a chosen message, an answer cut in its middle, and what
-    is to be answered next though no person said it. The laws protect a person's last words only."""
+    """Pins what must stay in this run only: all after a chosen message, an answer cut in its middle, and the message to
+    answer if no person typed it. The laws protect only a person's last message."""
     kept = set(_after(units, run))
     if run.leaf.origin in INSERTED or run.leaf.role == Role.SYSTEM:
         kept.add(str(run.leaf_id))

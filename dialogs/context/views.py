@@ -1,4 +1,4 @@
-"""The page of a dialog's standing rules: what every course and compaction carries, and what a person changes of it."""
+"""The page of a dialog's standing rules, which every course and compaction carries over. A person may change them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def page(request: HttpRequest, dialog: Dialog) -> HttpResponse:
 
 @of_dialog("POST")
 def change(request: HttpRequest, dialog: Dialog) -> HttpResponse:
-    """`rule` is the text that is changed; `text` the new one. What was typed stays on the page that refuses it."""
+    """`rule` is the text that is changed, `text` the new one. A refused text stays in the form."""
     rule, text = request.POST.get("rule", ""), request.POST.get("text", "")
     changes = {
         "add": partial(service.lay_down, text=text),
@@ -54,8 +54,8 @@ def change(request: HttpRequest, dialog: Dialog) -> HttpResponse:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule:
-    """`kind` is the ledger's word for it; empty where a person wrote the rule by hand, which has no `source`."""
+class RuleInForce:
+    """`kind` is its kind in the ledger; empty for a rule that a person typed here, which has no `source`."""
 
     text: str
     kind: str
@@ -67,27 +67,27 @@ class Rule:
 class StandingRules:
     """Both newest first."""
 
-    in_force: tuple[Rule, ...]
+    in_force: tuple[RuleInForce, ...]
     taken_back: tuple[str, ...]
 
 
 def standing_rules(dialog: Dialog) -> StandingRules:
-    """Reads all that was said on the branch that is shown: linear in its text."""
+    """Reads all messages of the shown branch: linear in their text."""
     by_hand = load(dialog.standing_rules)
     known = {rule.key for rule in by_hand}
-    rules = [Rule(text=rule.text, kind="", said_at=rule.at) for rule in by_hand if rule.holds]
+    rules = [RuleInForce(text=rule.text, kind="", said_at=rule.at) for rule in by_hand if rule.holds]
     rules += [rule for rule in _laid_down(dialog) if normal(rule.text) not in known]
     newest_first = sorted(rules, key=lambda rule: rule.said_at, reverse=True)
     return StandingRules(in_force=tuple(newest_first), taken_back=taken_back(by_hand)[::-1])
 
 
-def _laid_down(dialog: Dialog) -> Iterator[Rule]:
+def _laid_down(dialog: Dialog) -> Iterator[RuleInForce]:
     branch = whole_branch(dialog_to_drive(dialog.pk)) if dialog.current_leaf_id else ()
     said = {str(message.pk): message for message in branch}
     for entry in _entries(dialog, branch):
         source = said.get(entry.source_id)
         if source is not None:
-            yield Rule(text=entry.text, kind=entry.kind.value, said_at=source.created_at, source=source)
+            yield RuleInForce(text=entry.text, kind=entry.kind.value, said_at=source.created_at, source=source)
 
 
 def _entries(dialog: Dialog, branch: tuple[Message, ...]) -> tuple[Entry, ...]:

@@ -1,4 +1,4 @@
-"""What a report or a refusal teaches about the window of an LLM: every write. The rules are `health.tokens.windows`."""
+"""Stores what reports and refusals show about an LLM's window. The rules are in `health.tokens.windows`."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from health.tokens.windows import (
 )
 
 logger = logging.getLogger(__name__)
-# An estimate that nothing has corrected yet may be wrong by this share, a corrected one by at least the other.
+# The error of an estimate, as a share: of one that no report has corrected yet; at least, of a corrected one.
 UNCALIBRATED_ERROR, LEAST_ERROR = 0.25, 0.03
-# A report is written down where it is larger than the largest one by so much, or where the window is not known.
+# A report is stored if it is this many times the largest one, or if the window is not known.
 WORTH_KEEPING = 1.05
-# A new report is compared with so many earlier ones of the conversation.
+# A new report is compared with this many earlier ones of the conversation.
 REPORTS_LOOKED_AT = 50
 
 
@@ -61,15 +61,14 @@ def learn_from_refusal(generation: Generation, said: Refused) -> None:
 
 
 def _take_window(llm: LLM, window: int) -> None:
-    """Let a window that a refusal named be in force. An admin's number stays; the guard goes by the lower of both."""
+    """Use the window that a refusal named. An admin's number stays; the guard uses the lower of both."""
     llm.refresh_from_db(from_queryset=LLM.objects.select_for_update())
     if not (llm.context_length and llm.context_length_source == WindowSource.ADMIN):
         _set_window(llm, window, WindowSource.REFUSAL)
 
 
 def _set_window(llm: LLM, window: int | None, source: str) -> None:
-    """Write the window down, with the ceiling of a small window, which follows the window as long as nobody wrote a
-    ceiling down."""
+    """Store the window, and the ceiling of a small window unless a person set one."""
     if llm.optimal_max_tokens in (None, small_window_ceiling(llm.context_length)):
         llm.optimal_max_tokens = small_window_ceiling(window)
     llm.context_length, llm.context_length_source = window, source
@@ -88,7 +87,7 @@ def _error(llm: LLM | None) -> float:
 
 
 def is_cut_suspected(generation: Generation, report: Report, before: Report | None) -> bool:
-    """May the server have read only a part of this request? What is suspected teaches nothing."""
+    """May the server have cut this request? Nothing is learned from a suspected report."""
     llm = generation.llm
     if llm is None or not kind_of(llm).reports_truly or bounds_of(llm).reports_part:
         return False
@@ -102,7 +101,7 @@ def is_cut_suspected(generation: Generation, report: Report, before: Report | No
 
 
 def largest_before(generation: Generation) -> Report | None:
-    """The largest report of the same LLM, course and view that nothing was suspected of; of equal ones the oldest."""
+    """The largest unsuspected report of the same LLM, course and view; of equal ones the oldest."""
     found: list[Report] = []
     for manifest, reported in _reports(generation.course_id, generation.llm_id, generation.pk):
         if reported is None or _shown(manifest) != _shown(generation.manifest):
@@ -123,7 +122,7 @@ def _reports(course_id: Any, llm_id: Any, before: Any) -> QuerySet[Generation, A
 
 
 def learn_from_report(generation: Generation, *, reported: int) -> None:
-    """The server read the whole of a prompt of this many tokens. Mostly that is no news, and nothing is written."""
+    """The server read a whole prompt of this many tokens. Mostly that is not new, and nothing is stored."""
     llm = generation.llm
     if llm is None:
         return
@@ -145,9 +144,9 @@ def _learn_read(llm: LLM, reported: int, window: int | None) -> None:
 
 @transaction.atomic
 def suspect_cut(generation: Generation, report: Report, *, window: int | None) -> bool:
-    """The server may have read only a part; `window` is what it says of its window now. True where that is confirmed.
+    """The server may have cut the prompt; `window` is what it says of its window now. True if that is confirmed.
 
-    The generation is marked, so that a person can see which answer was given to a part of the prompt.
+    The generation is marked, so that a person can see which answer was made from a part of the prompt.
     """
     llm = generation.llm
     if llm is None:
@@ -175,8 +174,8 @@ def suspect_cut(generation: Generation, report: Report, *, window: int | None) -
 
 @transaction.atomic
 def forget(*, llm: LLM, by: User | None = None) -> None:
-    """Everything that use taught about this LLM's window; what a server or a person said stays. Who did it is told in
-    the LLM's history in the admin."""
+    """Delete all that was learned about this LLM's window; what a server or a person said stays. The LLM's history in
+    the admin says who did it."""
     llm.refresh_from_db(from_queryset=LLM.objects.select_for_update())
     LlmBounds.objects.filter(llm=llm).delete()
     if llm.context_length_source == WindowSource.REFUSAL:
@@ -188,8 +187,8 @@ def forget(*, llm: LLM, by: User | None = None) -> None:
 
 @transaction.atomic
 def forget_model(*, llm: LLM) -> None:
-    """Another model answers in its place, or another server: nothing holds that was read or learned of the one before.
-    What a person or a file says of it stays."""
+    """Another model or server answers in its place: delete all that was read or learned about the former one. What a
+    person or a file says stays."""
     forget(llm=llm)
     LlmCalibration.objects.filter(llm=llm).delete()
     if llm.context_length_source == WindowSource.SERVER:
@@ -207,19 +206,19 @@ def _locked(llm: LLM) -> LlmBounds:
     return row
 
 
-# --- What a report teaches about estimates: one more sample for its LLM ---
+# --- A report's sample for the calibration of its LLM ---
 @transaction.atomic
-def learn_from_usage(*, llm: LLM, foretold: RequestEstimate, reported: int) -> None:
-    """`reported` is the prompt tokens of the provider's usage for the request that was foretold.
+def learn_from_usage(*, llm: LLM, estimate: RequestEstimate, reported: int) -> None:
+    """`reported` is the prompt tokens of the provider's usage for the estimated request.
 
-    The margin is no part of what was thought likely, so it is no error of it.
+    The margin is not part of the predicted tokens, so it does not count as an error.
     """
     row, _made = LlmCalibration.objects.select_for_update().get_or_create(llm=llm)
     after = learn(
-        row.known_of(foretold.counter), foretold.raw, reported=reported, foretold=foretold.tokens - foretold.margin
+        row.known_of(estimate.counter), estimate.raw, reported=reported, predicted=estimate.tokens - estimate.margin
     )
     if isinstance(after, Calibration):
-        row.known, row.counter = after, foretold.counter
+        row.known, row.counter = after, estimate.counter
         row.save(update_fields=["samples", "counter", "updated_at"])
     # The next estimate with this LLM object uses what was learned.
     llm.calibration = row

@@ -1,3 +1,3 @@
-"""The shell around `decide`: claims a dialog, asks the provider, runs tools, records."""
+"""The driver: claims a dialog, performs what `decide` says, calls the provider, runs tools, records all of it."""
 
 from __future__ import annotations

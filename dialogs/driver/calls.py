@@ -1,7 +1,7 @@
-"""A call of a provider before it is made: what is sent, the record of it, and how a cut answer is gone on with.
+"""Prepares a provider call: builds its request, records it, and adds what the continuation of a cut answer needs.
 
-Where the LLM is known to go on with an answer that ends the request, that is all it is sent. Any other is asked to, by
-the message that was stored for it. In both cases the end of the answer stands before it, however much was compacted.
+An LLM that is known to support prefill continues the assistant message at the end of the request. Any other is asked to
+continue by a stored user message. Either way the end of the cut answer is sent, even if the view has compacted it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from itertools import chain
 from dialogs.context.border import Context, chat_request, instructions_of
 from dialogs.context.estimate import Sizing, beside_an_answer
 from dialogs.context.reads.sent import stable_prefix
-from dialogs.driver.guarding import DialogRead
-from dialogs.driver.seam import RepetitionFilter
+from dialogs.driver.guarding import LoadedDialog
+from dialogs.driver.repetition import RepetitionFilter
 from dialogs.driver.streaming import Call
 from dialogs.driver.watch import Watch
 from dialogs.llms.guard import Guard
@@ -35,23 +35,23 @@ from dialogs.turns.writes.generations import Sent
 from dialogs.turns.writes.lease import Claim
 
 logger = logging.getLogger(__name__)
-# How often a dialog may change between reading a request and recording its call.
+# How many times a request is read again because the dialog changed before its call was recorded.
 MOST_CHANGES = 3
 
 
-def begin(claim: Claim, looked: DialogRead, *, attempt: int) -> Call:
-    """Read what is sent, unless that was done a moment ago; record that it is sent. Where the dialog has changed since
-    it was read, as a person typed, it is read anew."""
+def begin(claim: Claim, loaded: LoadedDialog, *, attempt: int) -> Call:
+    """Read the request, unless it is prepared, and record the call. If the dialog has changed since it was read, for
+    example because a person typed, it is read again."""
 
     def recorded(sent: Sent) -> Generation:
-        return generations.begin(claim, attempt=attempt, sent=sent, known=looked.dialog)
+        return generations.begin(claim, attempt=attempt, sent=sent, known=loaded.dialog)
 
     for _change in range(MOST_CHANGES):
         try:
-            call = _begun(looked, recorded, attempt=attempt)
+            call = _begun(loaded, recorded, attempt=attempt)
             break
         except generations.Outdated:
-            looked = DialogRead(dialog_to_drive(claim.dialog_id))
+            loaded = LoadedDialog(dialog_to_drive(claim.dialog_id))
     else:
         raise generations.Outdated
     if call.sizing.is_counted and (share := stable_prefix(call.generation.course_id)) is not None:
@@ -59,44 +59,46 @@ def begin(claim: Claim, looked: DialogRead, *, attempt: int) -> Call:
     return call
 
 
-def begin_taken(claim: Claim, looked: DialogRead) -> Call:
-    """The first try of what was taken up a moment ago, recorded in the same transaction."""
+def begin_taken(claim: Claim, loaded: LoadedDialog) -> Call:
+    """Record the first try in the transaction that has just claimed the dialog."""
 
     def recorded(sent: Sent) -> Generation:
-        number = looked.ahead.number if looked.ahead else None
-        return generations.add_call(looked.dialog, claim, attempt=1, sent=sent, number=number)
+        number = loaded.prepared.number if loaded.prepared else None
+        return generations.add_call(loaded.dialog, claim, attempt=1, sent=sent, number=number)
 
-    return _begun(looked, recorded, attempt=1)
+    return _begun(loaded, recorded, attempt=1)
 
 
-def _begun(looked: DialogRead, recorded: Callable[[Sent], Generation], *, attempt: int) -> Call:
-    dialog, guard, sizing = looked.dialog, looked.guard, looked.sizing.to_send()
+def _begun(loaded: LoadedDialog, recorded: Callable[[Sent], Generation], *, attempt: int) -> Call:
+    dialog, guard, sizing = loaded.dialog, loaded.guard, loaded.sizing.to_send()
     context = _urged(continuing(sizing.context), attempt=attempt)
     if context is not sizing.context:
         sizing = Sizing(context, sizing.tools)
-    request = _made_ahead(looked, context) or chat_request(context, tools=sizing.tools)
+    request = _prepared_request(loaded, context) or chat_request(context, tools=sizing.tools)
     request = fitted(request_to_go_on(context, request), sizing, guard)
     generation = recorded(_sent(sizing, request))
     # Decrypting the key takes longer than reading its row.
-    service = looked.ahead.settings if looked.ahead else settings_for(dialog.llm.provider)
+    service = loaded.prepared.settings if loaded.prepared else settings_for(dialog.llm.provider)
     watch = _watch(sizing, guard)
-    return Call(generation, request, service, sizing, watch, dialog.is_client_driven, _seam(context, request))
+    return Call(
+        generation, request, service, sizing, watch, dialog.is_client_driven, _repetition_filter(context, request)
+    )
 
 
-def _made_ahead(looked: DialogRead, context: Context) -> ChatRequest | None:
-    """The request that was prepared ahead, if nothing was added to its dialog since."""
-    return looked.ahead.request if looked.ahead and context is looked.sizing.context else None
+def _prepared_request(loaded: LoadedDialog, context: Context) -> ChatRequest | None:
+    """The prepared request, if nothing was added to its dialog since."""
+    return loaded.prepared.request if loaded.prepared and context is loaded.sizing.context else None
 
 
 def _urged(context: Context, *, attempt: int) -> Context:
-    """The same, asking for the answer where the last one was empty: the same request would get the same again."""
+    """The request; after an empty answer, with a line that asks for one: the same request would get the same answer."""
     if attempt == 1 or not generations.was_empty(context.branch[-1]):
         return context
     return replace(context, urge=prompt("empty", language=context.dialog.work_language))
 
 
-def _seam(context: Context, request: ChatRequest) -> RepetitionFilter | None:
-    """The filter of repetitions for an answer that continues a cut one."""
+def _repetition_filter(context: Context, request: ChatRequest) -> RepetitionFilter | None:
+    """The filter that drops repetitions from the continuation of a cut answer."""
     pieces = cut_answer(context.branch)
     if not pieces:
         return None
@@ -105,7 +107,7 @@ def _seam(context: Context, request: ChatRequest) -> RepetitionFilter | None:
 
 
 def fitted(request: ChatRequest, sizing: Sizing, guard: Guard | None) -> ChatRequest:
-    """The request, its answer's maximum lowered where only prompt and answer together are more than the window."""
+    """The request; if the prompt fits the window, but not with the answer's maximum, with a lower maximum."""
     asked, window = request.max_output_tokens, guard.window if guard else None
     if guard is None or asked is None or window is None or sizing.is_within(window - asked):
         return request
@@ -114,7 +116,7 @@ def fitted(request: ChatRequest, sizing: Sizing, guard: Guard | None) -> ChatReq
 
 
 def _prompt_at_most(sizing: Sizing) -> int:
-    """The prompt as the server counted it when it refused this very request; else the estimate and what it may miss."""
+    """The prompt's tokens as the server counted them when it refused this request; else estimate and margin."""
     named = generations.prompt_named_by_refusal(sizing.context.dialog)
     if named is not None:
         return named
@@ -122,14 +124,14 @@ def _prompt_at_most(sizing: Sizing) -> int:
 
 
 def _watch(sizing: Sizing, guard: Guard | None) -> Watch | None:
-    """The Watch of the answer's size; None where the window is unknown or compaction is off."""
+    """The Watch of the answer's size; None if the window is unknown or compaction is off."""
     if guard is None or guard.off or guard.window is None or sizing.context.dialog.current_leaf is None:
         return None
     return Watch(sizing, guard, guard.window)
 
 
 def _sent(sizing: Sizing, request: ChatRequest) -> Sent:
-    """What the record of the call keeps: enough to say later what the model saw."""
+    """What the record of the call stores, so that the request can be shown later."""
     context, asked = sizing.context, max_output_of(sizing.context.dialog)
     return Sent(
         message_ids=tuple(message.id for message in context.sent if message.id != NOT_STORED),
@@ -149,18 +151,18 @@ def _sent(sizing: Sizing, request: ChatRequest) -> Sent:
         view=context.run_id,
         kept=tuple(chain.from_iterable(context.kept)),
         shortened=shortened_ids(context.client) if context.client and not context.run_id else (),
-        estimated_tokens=sizing.foretold.tokens if sizing.is_counted else None,
+        estimated_tokens=sizing.request_estimate.tokens if sizing.is_counted else None,
         asked_tokens=asked if asked != request.max_output_tokens else None,
     )
 
 
-# How many characters of the cut answer's end are sent, however it was compacted.
+# How many characters of the cut answer's end are sent, even if the view has compacted it.
 TAIL_CHARS = 800
 LEFT_OUT = "[…] "
 
 
 def cut_answer(branch: Sequence[Message]) -> tuple[Message, ...]:
-    """The pieces of the answer that is to be gone on with, oldest first; empty where none is."""
+    """The messages that hold the cut answer to continue, oldest first; empty if there is none."""
     at = branch[-1] if branch else None
     if at is None or at.origin != MessageOrigin.CONTINUATION:
         return ()
@@ -173,7 +175,7 @@ def cut_answer(branch: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def continuing(context: Context) -> Context:
-    """The context made to ask for the rest of an answer that was cut, where one was; else the context itself."""
+    """The context, changed to ask for the rest of the answer if that was cut."""
     pieces = cut_answer(context.branch)
     if not pieces:
         return context
@@ -190,7 +192,7 @@ def _seen(view: Sequence[Entry], message: Message) -> Entry | None:
 
 
 def _ending_with(pieces: Sequence[Message], before: list[Entry], seen: Entry | None) -> list[Entry]:
-    """The last piece at the end of the view, whole or as it was shortened, with all of its end."""
+    """The last piece at the end of the view, whole or shortened, but with its end in full."""
     whole = "".join(piece.content for piece in pieces)
     texts = {piece.pk: piece.content for piece in pieces[:-1]}
     last = pieces[-1]
@@ -202,7 +204,7 @@ def _ending_with(pieces: Sequence[Message], before: list[Entry], seen: Entry | N
 
 
 def _told_before(entries: Sequence[Entry], texts: Mapping[int, str]) -> str:
-    """What the view tells of the earlier pieces, directly before the last one."""
+    """What the view has of the earlier pieces, directly before the last one."""
     told = ""
     for entry in reversed(entries):
         if entry.message_id is None or entry.message_id not in texts:
@@ -212,9 +214,9 @@ def _told_before(entries: Sequence[Entry], texts: Mapping[int, str]) -> str:
 
 
 def request_to_go_on(context: Context, request: ChatRequest) -> ChatRequest:
-    """The request of a context that is `continuing`, marked where the model goes on by itself.
+    """The request of a `continuing` context, marked if the model supports prefill.
 
-    Without the white space at its end, which some services refuse, and models were not trained on.
+    Trailing white space is removed: some services refuse it, and models were not trained on it.
     """
     messages = request.messages
     goes_on = context.dialog.llm.prefill == Prefill.CONTINUES and cut_answer(context.branch)

@@ -1,7 +1,7 @@
-"""What happens next in a dialog. PURE: rules in order, the first that fits wins; the shell performs.
+"""Decides the next action in a dialog. PURE: the first rule that applies wins; `run` performs the action.
 
-A turn ends in exactly one way: an answer without calls is recorded, a person stops it, it is given up, or its
-rounds are used up. Each clears `answer_due`, so no rule below can fire twice without a new reason.
+A turn ends when an answer without calls is recorded, a person stops it, the driver gives up, or its rounds are used up.
+Each of these clears `answer_due`, so no rule below applies twice without a new reason.
 """
 
 from __future__ import annotations
@@ -21,31 +21,33 @@ class Halt:
 
 @dataclass(frozen=True)
 class GiveUp:
-    """End the due answer because workers died over it too often."""
+    """End the due answer because too many workers died while they made it."""
 
 
 @dataclass(frozen=True)
 class Wait:
-    """Let the provider recover, then look again."""
+    """Wait before the next try, then decide again."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class RunTools:
-    """Make the calls of the newest answer, then add their results. `refused`: say that there are no more rounds."""
+    """Make the calls of the newest answer, then add their results. `refused`: make none, the results say that no rounds
+    are left. `last`: the result of an invalid call says that the next such round ends the turn."""
 
     refused: bool = False
+    last: bool = False
 
 
 @dataclass(frozen=True)
 class EndRounds:
-    """End the turn of an agent that goes on calling tools although it was told that there are no more rounds."""
+    """End the turn of an agent that still calls tools after it was told that no rounds are left."""
 
 
 @dataclass(frozen=True)
 class CarryNotice:
-    """Let the typed message that is answered next carry the notice that the context is critical."""
+    """Add the notice that the context is critical to the typed message that is answered next."""
 
 
 @dataclass(frozen=True)
@@ -55,29 +57,29 @@ class InsertPrompt:
 
 @dataclass(frozen=True)
 class ClearMind:
-    """Open a new course without the agent's doing. `overflow`: the prompt no longer fits."""
+    """Open a new course without a call of the agent. `overflow`: because the prompt no longer fits."""
 
     overflow: bool = False
 
 
 @dataclass(frozen=True)
 class EndPrompts:
-    """Rest: the agent was asked to write down what matters as often as may be, and its context is as full as before."""
+    """Rest: the agent got the most prompts to write down what matters, and its context is as full as before."""
 
 
 @dataclass(frozen=True)
 class Push:
-    """Autonomous mode: go on towards the goal."""
+    """Autonomous mode: send the push that asks the agent to go on towards the goal."""
 
 
 @dataclass(frozen=True)
 class EndRun:
-    """Autonomous mode: the most generations are reached."""
+    """Autonomous mode: end the run, as its maximum of generations is reached."""
 
 
 @dataclass(frozen=True)
 class PauseRun:
-    """Autonomous mode: the account whose run it is was switched off."""
+    """Autonomous mode: pause the run, as its owner's account was switched off."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class Compact:
 
 @dataclass(frozen=True)
 class AwaitCompaction:
-    """A run is under way, by hand or looked through by a person: the next request waits for it."""
+    """Wait with the next request for a run under way, started by hand or under review by a person."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ class Refuse:
 
 @dataclass(frozen=True)
 class NoteStuck:
-    """Say once that compaction cannot free more, and why; the request is made as it is."""
+    """Record once that compaction cannot free more, and why; the request is then made as it is."""
 
     trigger: str
     why: Reason
@@ -109,12 +111,12 @@ class NoteStuck:
 
 @dataclass(frozen=True)
 class LookForLoop:
-    """See whether the agent goes round in circles; one that goes on by itself rests then."""
+    """Check whether the agent repeats itself; an autonomous run is then paused."""
 
 
 @dataclass(frozen=True)
 class Generate:
-    """Ask the provider. `attempt` is 1 for the first try of an answer."""
+    """Call the provider. `attempt` is 1 for the first try of an answer."""
 
     attempt: int
 
@@ -168,11 +170,11 @@ def _within_turn(state: State, policy: Policy) -> Action:
         return EndRun()
     if state.round_open:
         most = policy.tool_rounds + policy.rounds_a_prompt * state.prompts
-        if state.rounds > most or state.unreadable > policy.unreadable_rounds:
+        if state.rounds > most or state.in_vain > policy.rounds_in_vain:
             return EndRounds()
-        return RunTools(state.rounds == most or state.unreadable == policy.unreadable_rounds)
+        return RunTools(state.rounds == most, last=state.in_vain == policy.rounds_in_vain)
     if state.queued and state.leaf is Leaf.RESULT:
-        # What a person typed meanwhile waits for the round under way, and for nothing else.
+        # A message that a person typed meanwhile waits for the round under way, and for nothing else.
         return TakeQueued()
     return _next_request(state, policy)
 
@@ -186,7 +188,7 @@ def _next_request(state: State, policy: Policy) -> Action:
     if state.retry_in is not None and state.retry_in > 0:
         return Wait(state.retry_in)
     next_try = Generate(attempt=state.failures + state.interruptions + 1)
-    # Compaction first: what was asked for since the reading before it is no longer due.
+    # Compaction first: it cancels what the last reading made due.
     return _looking(state) or _filled(state) or _guarding(state) or _asking(state, policy) or next_try
 
 
@@ -195,10 +197,10 @@ def _looking(state: State) -> Action | None:
 
 
 def _overflowed(state: State) -> Action:
-    """The provider refused the request as too long: the history is compacted and it is asked again, three times.
+    """The provider refused the request as too long: compact the history and ask again, at most three times.
 
-    Where that does not help a new course begins; a client, and who switched compaction off, is told. So is a person
-    whose last words are too long by themselves: no course would help, and they can shorten them.
+    If that does not help a new course begins. But a client gets the error, as does a person who switched compaction
+    off, or whose last message alone is too long: a new course would not help, and they can shorten it.
     """
     guard = state.guard
     if guard is None:
@@ -215,7 +217,7 @@ def _overflowed(state: State) -> Action:
 
 
 def _filled(state: State) -> Action | None:
-    """The last try filled the window before a word was said: the next has more room, where a compaction can make it."""
+    """The last try filled the window before the answer had any text: make room by a compaction, if it can."""
     guard = state.guard
     if not state.filled or guard is None or guard.off or guard.relieved:
         return None
@@ -225,12 +227,12 @@ def _filled(state: State) -> Action | None:
 
 
 def _guarding(state: State) -> Action | None:
-    """What happens where the context is full: the first rule that fits, by estimates.
+    """What the guard does about the size of the next request, by estimates: the first rule that applies.
 
-    1. A run is under way: wait for it.           2. No request can be made at all: say why.
-    3. It fits below the threshold: go on.        4. A person wants it as it is: go on, if it fits.
-    5. Compaction is off: refuse only what would be cut without a word. The agent is reminded first: go on, if it fits.
-    6. Compacting came to nothing, or was done for this request or just before it: go on if it fits, else say so.
+    1. A run is under way: wait for it.           2. No compaction can make any request fit: refuse, and say why.
+    3. It is below the threshold: go on.          4. A person undid the compaction: go on, if it fits.
+    5. Compaction is off: refuse only what the server would cut silently. The agent is reminded first: go on if it fits.
+    6. Compacting freed nothing, or was done for this request or just before it: go on if it fits, else refuse.
     7. Compacting cannot free more: say so once.  8. Compact.
     """
     guard = state.guard
@@ -241,7 +243,7 @@ def _guarding(state: State) -> Action | None:
     if guard.refused:
         return Refuse(guard.refused)
     is_too_much = guard.pressure is Pressure.OVERFLOW
-    # Who undid a compaction did not ask for half an answer.
+    # A person who undid a compaction does not want half an answer.
     held = guard.held and not state.continuing and not is_too_much
     if guard.pressure is Pressure.NORMAL or guard.off or held or (state.reminds and not is_too_much):
         return None
@@ -261,9 +263,9 @@ def _trigger(state: State) -> str:
 
 
 def _asking(state: State, policy: Policy) -> Action | None:
-    """What remediation does before the next generation of a turn. A person's message is answered first."""
+    """What remediation does before the next generation of a turn; but a person's message is answered first."""
     if state.leaf is Leaf.TYPED:
-        # Generation after generation may fail: the notice is carried, and counted, once.
+        # Several generations may fail in a row: the notice is added and counted once.
         return CarryNotice() if state.due is Due.CRITICAL else None
     if state.leaf is Leaf.RESULT and (state.due is Due.CLEAR or state.prompts < policy.prompts):
         return _remediation(state)
@@ -284,7 +286,7 @@ def _between_turns(state: State, policy: Policy) -> Action:
     if state.loop_check_due and not state.paused:
         return LookForLoop()
     if state.queued:
-        # Before any prompt and any new course: in critical it carries the notice, all else can wait.
+        # A typed message comes before any prompt and new course. In critical it gets the notice.
         return TakeQueued()
     if state.due is Due.CLEAR and not state.paused:
         return ClearMind()
@@ -318,5 +320,5 @@ def retry_delay(failure: Failure, *, failures: int, policy: Policy, jitter: floa
 
 
 def _within_outage(wait: float, *, failing_for: float, policy: Policy) -> float | None:
-    """An agent on its own gives up when the next try would come after the longest outage."""
+    """In autonomous mode: None if the next try would come after the longest outage."""
     return wait if failing_for + wait <= policy.outage_seconds else None

@@ -1,4 +1,4 @@
-"""One generation: ask the provider, show and keep what comes, record how it ended."""
+"""One generation: calls the provider, shows and stores the answer as it streams, records how it ended."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from dialogs.context.reads.task_snapshot import context_stats, is_due
 from dialogs.context.writes import learn_from_usage
 from dialogs.driver.calls import begin
 from dialogs.driver.decide import retry_delay
-from dialogs.driver.guarding import DialogRead, look_at
+from dialogs.driver.guarding import LoadedDialog, load
 from dialogs.driver.prefill import find_out, record_refused
-from dialogs.driver.streaming import Call, Ending, LiveAnswer, stream
+from dialogs.driver.streaming import Call, LiveAnswer, StreamEnd, stream
 from dialogs.driver.subscriber import SILENT, Subscriber
 from dialogs.driver.writes import cutting, turns
 from dialogs.driver.writes.turns import stand_in_line
@@ -47,53 +47,53 @@ from dialogs.turns.state import MAX_RESTARTS, Failure, Policy
 from dialogs.turns.writes import generations
 from dialogs.turns.writes.generations import Answer
 from dialogs.turns.writes.lease import Claim, LeaseLost
-from dominds.rows import change
+from dominds.rows import update
 from health.limits import output_reserve
 from health.monitor.levels import Usage, UsageUnavailable
 from health.tokens.calibration import Calibration
 from health.tokens.windows import Refused, Report, exceeds, falls_short, teaches
 
 logger = logging.getLogger(__name__)
-# A complete answer is held in memory for so long while the database is away; after that it is requested again.
+# Seconds that a complete answer is held in memory while the database is away; after that it is requested again.
 HELD_SECONDS = 600.0
-# The error code where the prompt fits, but not together with the maximum of the answer.
+# The error code if the prompt fits, but not together with the answer's maximum.
 ANSWER_TOO_LONG = "answer_too_long"
 
 
 async def generate(
-    claim: Claim, *, attempt: int, policy: Policy, subscriber: Subscriber = SILENT, known: DialogRead | None = None
+    claim: Claim, *, attempt: int, policy: Policy, subscriber: Subscriber = SILENT, known: LoadedDialog | None = None
 ) -> bool:
-    """As soon as the provider has a slot for it. `known` is what was read of the dialog a moment ago.
+    """Make one generation as soon as the provider has a free slot. `known` is the dialog as read a moment ago.
 
-    False where it is known that no further answer is due.
+    Returns False if it is known that no further answer is due.
     """
-    looked = known or await in_db(_look)(claim.dialog_id)
+    loaded = known or await in_db(_load)(claim.dialog_id)
     # The next decision handles a request that left the queue.
     with suppress(LeftQueue):
-        async with provider_slot(looked.dialog.llm.provider, claim, subscriber) as waited:
+        async with provider_slot(loaded.dialog.llm.provider, claim, subscriber) as waited:
             if waited:
-                looked = await in_db(_look)(claim.dialog_id)
-            return await ask(claim, looked, attempt=attempt, policy=policy, subscriber=subscriber)
+                loaded = await in_db(_load)(claim.dialog_id)
+            return await ask(claim, loaded, attempt=attempt, policy=policy, subscriber=subscriber)
     return True
 
 
-def _look(dialog_id: UUID) -> DialogRead:
-    return look_at(dialog_to_drive(dialog_id))
+def _load(dialog_id: UUID) -> LoadedDialog:
+    return load(dialog_to_drive(dialog_id))
 
 
-async def ask(claim: Claim, looked: DialogRead, *, attempt: int, policy: Policy, subscriber: Subscriber) -> bool:
-    if looked.to_ask:
-        await refresh(list(looked.to_ask))
-        looked = await in_db(_look)(claim.dialog_id)
-    refused = await refusal(looked.dialog.llm)
-    call = await in_db(begin)(claim, looked, attempt=attempt)
+async def ask(claim: Claim, loaded: LoadedDialog, *, attempt: int, policy: Policy, subscriber: Subscriber) -> bool:
+    if loaded.to_ask:
+        await refresh(list(loaded.to_ask))
+        loaded = await in_db(_load)(claim.dialog_id)
+    refused = await refusal(loaded.dialog.llm)
+    call = await in_db(begin)(claim, loaded, attempt=attempt)
     return await answer(claim, call, policy=policy, subscriber=subscriber, refused=refused)
 
 
 async def answer(
     claim: Claim, call: Call, *, policy: Policy, subscriber: Subscriber, refused: ProviderError | None = None
 ) -> bool:
-    """Make a call that is recorded. False where it is known that no further answer is due."""
+    """Make a recorded call. Returns False if it is known that no further answer is due."""
     live, attempt = LiveAnswer(), call.generation.attempt
     try:
         if refused:
@@ -111,26 +111,26 @@ async def answer(
     else:
         kept = persistent(in_db(keep), seconds=HELD_SECONDS)
         doubted, is_due = await kept(claim, call, live, ending, subscriber)
-        if doubted and await is_cut(call, doubted) and ending is Ending.FINISHED:
+        if doubted and await is_cut(call, doubted) and ending is StreamEnd.FINISHED:
             await ask_unwatched(claim, call)
         await prepare_to_go_on(call, live, ending)
         return is_due
     return True
 
 
-async def prepare_to_go_on(call: Call, live: LiveAnswer, ending: Ending) -> None:
-    """After a cut answer: find out whether the model continues an assistant message (prefill)."""
-    if ending is Ending.CUT and live.text.strip():
+async def prepare_to_go_on(call: Call, live: LiveAnswer, ending: StreamEnd) -> None:
+    """After a cut answer: test whether the model continues an assistant message (prefill)."""
+    if ending is StreamEnd.CUT and live.text.strip():
         await find_out(call.sizing.context.dialog.llm, call.settings)
 
 
 def keep(
-    claim: Claim, call: Call, live: LiveAnswer, ending: Ending, subscriber: Subscriber
+    claim: Claim, call: Call, live: LiveAnswer, ending: StreamEnd, subscriber: Subscriber
 ) -> tuple[SuspectReport | None, bool]:
-    """Record the answer and learn from its report. Says what of that is doubted, and if a further answer may be due."""
+    """Record the answer, learn from its usage. Returns the usage if it is suspect; and may a further answer be due?"""
     if _is_kept(call.generation):
         return None, True
-    if call.is_clients and ending is Ending.FINISHED:
+    if call.is_clients and ending is StreamEnd.FINISHED:
         is_due = _record_and_conclude(claim, call, live, subscriber)
     else:
         is_due = record(claim, call, live, ending)
@@ -138,16 +138,16 @@ def keep(
 
 
 def _is_kept(generation: Generation) -> bool:
-    """Did an earlier try to record its end come through, while the database's word of that was lost?"""
+    """Was the end recorded by an earlier try whose commit was not confirmed, as the connection broke?"""
     running = Generation.Status.RUNNING
     return generation.status != running and not Generation.objects.filter(pk=generation.pk, status=running).exists()
 
 
 def _record_and_conclude(claim: Claim, call: Call, live: LiveAnswer, subscriber: Subscriber) -> bool:
-    """In one transaction. Where the turn cannot be concluded so, the answer is kept all the same."""
+    """In one transaction. If that fails in `conclude`, the answer is recorded without it."""
     try:
         with transaction.atomic():
-            is_due = record(claim, call, live, Ending.FINISHED)
+            is_due = record(claim, call, live, StreamEnd.FINISHED)
             if not is_due:
                 subscriber.conclude(call.generation, has_calls=bool(live.calls))
             return is_due
@@ -155,51 +155,51 @@ def _record_and_conclude(claim: Claim, call: Call, live: LiveAnswer, subscriber:
         raise
     except Exception:
         logger.exception("Dialog %s: its turn is not concluded with its answer", claim.dialog_id)
-        return record(claim, call, live, Ending.FINISHED)
+        return record(claim, call, live, StreamEnd.FINISHED)
 
 
-def record(claim: Claim, call: Call, live: LiveAnswer, ending: Ending) -> bool:
-    """False where no further answer is due: a client adds nothing meanwhile."""
+def record(claim: Claim, call: Call, live: LiveAnswer, ending: StreamEnd) -> bool:
+    """Record the answer. False if no further answer is due: a client adds nothing meanwhile."""
     answer, is_due = live.as_answer(), True
     match ending:
-        case Ending.FINISHED if _is_worth_a_second_try(call, answer):
+        case StreamEnd.FINISHED if _is_worth_a_second_try(call, answer):
             generations.fail(
                 claim, generation=call.generation, answer=answer, code=generations.EMPTY, error="", retry_in=0.0
             )
-        case Ending.FINISHED:
+        case StreamEnd.FINISHED:
             message = generations.finish(claim, generation=call.generation, answer=answer)
             is_due = message.dialog.answer_due or not call.is_clients
-        case Ending.STOPPED:
+        case StreamEnd.STOPPED:
             generations.stop(claim, generation=call.generation, answer=answer)
-        case Ending.CUT if answer.text.strip():
+        case StreamEnd.CUT if answer.text.strip():
             cutting.cut(claim, generation=call.generation, answer=answer)
-        case Ending.CUT:
+        case StreamEnd.CUT:
             cutting.ask_again(claim, generation=call.generation, answer=answer)
-        case Ending.FULL:
+        case StreamEnd.FULL:
             tokens, window = (call.watch.tokens, call.watch.window) if call.watch else (0, None)
             cutting.fill(claim, generation=call.generation, answer=answer, tokens=tokens, window=window or tokens)
-    if ending in (Ending.FINISHED, Ending.FULL) or (ending is Ending.CUT and answer.text.strip()):
+    if ending in (StreamEnd.FINISHED, StreamEnd.FULL) or (ending is StreamEnd.CUT and answer.text.strip()):
         log_statistics(claim.dialog_id)
     return is_due
 
 
 def _is_worth_a_second_try(call: Call, answer: Answer) -> bool:
-    """Did the model end its answer to a message without a word, for the first time? Small models do so now and then.
-    After a tool's result nothing may be all there is to say; a client gets what the model gave."""
+    """Is this the first empty answer to a message? Small models give one now and then. After a tool's result an empty
+    answer may be right; a client gets it as it is."""
     said_nothing = not (answer.text.strip() or answer.calls) and answer.finish_reason == "stop"
     is_answer = call.generation.prompt_leaf.role == Role.USER and not call.is_clients
     return said_nothing and is_answer and not call.sizing.context.urge
 
 
 async def ask_unwatched(claim: Claim, call: Call) -> None:
-    """An answer to a part of the prompt: a person who watches may ask again, and a client will."""
+    """Ask again after an answer to a cut prompt, but not if a person watches or a client asked: they can ask again."""
     if not call.is_clients and not await is_watched(claim.dialog_id):
         await in_db(turns.ask_once_more)(claim, generation=call.generation)
 
 
 async def is_cut(call: Call, doubted: SuspectReport) -> bool:
-    """Is the server known by now to have read only a part of this request?"""
-    # The server may have been started again with a smaller window.
+    """Is it known now that the server cut this request?"""
+    # The server may have restarted with a smaller window.
     window = await window_now(call.generation.llm) if call.generation.llm else None
     if not (doubted.is_suspect or exceeds(doubted.report, window)):
         await in_db(_believe)(call, doubted.report, doubted.before)
@@ -209,7 +209,7 @@ async def is_cut(call: Call, doubted: SuspectReport) -> bool:
 
 
 class SuspectReport(NamedTuple):
-    """A report that may be of a request that the server cut; if it is not suspect, only a smaller window says so."""
+    """A usage report of a request that the server may have cut; if not `is_suspect`, only a smaller window shows it."""
 
     report: Report
     before: Report | None
@@ -217,8 +217,8 @@ class SuspectReport(NamedTuple):
 
 
 def _learn(call: Call, usage: Usage | UsageUnavailable) -> SuspectReport | None:
-    """Let estimates and what is known of the window learn from what was reported of this request; but from what the
-    server's window must be read again for."""
+    """Learn about the estimate and the window from this request's usage, unless the server's window must be read again
+    first: then return the report."""
     llm, generation = call.generation.llm, call.generation
     if llm is None or not isinstance(usage, Usage):
         return None
@@ -226,10 +226,10 @@ def _learn(call: Call, usage: Usage | UsageUnavailable) -> SuspectReport | None:
     if not (call.sizing.is_counted or _teaches(llm, call.sizing)):
         writes.learn_from_report(generation, reported=reported)
         return None
-    told = call.sizing.foretold
+    told = call.sizing.request_estimate
     if not generation.manifest.get("estimated"):
         generation.manifest["estimated"] = told.tokens
-        change(generation, "manifest")
+        update(generation, "manifest")
     report = writes.report_of(generation, reported=reported, estimated=told.tokens)
     before = writes.largest_before(generation)
     if writes.is_cut_suspected(generation, report, before):
@@ -241,16 +241,16 @@ def _learn(call: Call, usage: Usage | UsageUnavailable) -> SuspectReport | None:
 
 
 def _believe(call: Call, report: Report, before: Report | None) -> None:
-    """Learn from a report, as far as it grew with its request."""
+    """Learn from a report, if its tokens grew with the request."""
     llm = call.generation.llm
     if llm is not None and not bounds_of(llm).reports_part and teaches(report, before=before):
         writes.learn_from_report(call.generation, reported=report.reported)
-        learn_from_usage(llm=llm, foretold=call.sizing.foretold, reported=report.reported)
+        learn_from_usage(llm=llm, estimate=call.sizing.request_estimate, reported=report.reported)
 
 
 def _teaches(llm: LLM, sizing: Sizing) -> bool:
-    """Must a request be counted, after its answer, to learn from it? Not where window and counter are known, and its
-    bytes show that the server had no reason to cut it: where nothing is compacted, nobody else looks."""
+    """Must the request's tokens be counted after its answer, to learn from it? Not if window and counter are known and
+    its bytes show that the server had no reason to cut it. Without compaction nothing else checks that."""
     known, window = calibration_of(llm), llm.context_length
     is_calibrated = isinstance(known, Calibration) and known.is_trusted
     is_told = window is not None and llm.context_length_source != WindowSource.REFUSAL
@@ -258,8 +258,8 @@ def _teaches(llm: LLM, sizing: Sizing) -> bool:
 
 
 def _learn_from_refusal(call: Call, error: ContextOverflow) -> None:
-    """What a refusal of this request as too long says of the window; and of the estimate, where it names the prompt."""
-    llm, told = call.generation.llm, call.sizing.foretold
+    """Learn about the window from a refusal as too long; and about the estimate, if it names the prompt's tokens."""
+    llm, told = call.generation.llm, call.sizing.request_estimate
     if llm is None or error.is_of_bytes:
         return
     said = Refused(
@@ -270,11 +270,11 @@ def _learn_from_refusal(call: Call, error: ContextOverflow) -> None:
     )
     writes.learn_from_refusal(call.generation, said)
     if error.prompt_tokens:
-        learn_from_usage(llm=llm, foretold=told, reported=error.prompt_tokens)
+        learn_from_usage(llm=llm, estimate=told, reported=error.prompt_tokens)
 
 
 def _fits_with_a_shorter_answer(call: Call, error: ContextOverflow) -> bool:
-    """Was only the answer's maximum too large? Then the request is repeated with what the refusal leaves."""
+    """Was only the answer's maximum too large? Then the request is repeated with a lower one."""
     window, prompt, asked = error.context_window, error.prompt_tokens, call.request.max_output_tokens
     if not (window and prompt and asked) or call.generation.manifest.get("prompt"):
         return False
@@ -284,13 +284,13 @@ def _fits_with_a_shorter_answer(call: Call, error: ContextOverflow) -> bool:
 
 
 def _has_clients_tools(call: Call) -> bool:
-    """Then the client is told that they are refused; of ours it knows nothing."""
+    """Only then is the client told that its tools are refused; it does not know ours."""
     client = call.sizing.context.client
     return client is not None and bool(client.tools)
 
 
 async def fail(claim: Claim, call: Call, live: LiveAnswer, error: Exception, *, failures: int, policy: Policy) -> None:
-    """Record the failure, what it taught about the window, and when the next try is due, if any."""
+    """Record the failure, what it says about the window, and when the next try is due, if any."""
     known = error if isinstance(error, ProviderError) else None
     delay = retry_delay(
         Failure(
@@ -330,8 +330,7 @@ async def fail(claim: Claim, call: Call, live: LiveAnswer, error: Exception, *, 
 
 # --- A line of statistics in the log, after every fifth generation of a dialog ---
 def log_statistics(dialog_id: UUID) -> None:
-    """How many messages the next one is sent at least, and about how many tokens. Call it after one that finished:
-    only those count."""
+    """Log the least messages of the next request, and about how many tokens. Call it after a finished generation."""
     if not logger.isEnabledFor(logging.DEBUG):
         return
     steps = Generation.objects.filter(dialog=dialog_id, status=Generation.Status.FINISHED).count()
@@ -340,11 +339,11 @@ def log_statistics(dialog_id: UUID) -> None:
 
 
 class LeftQueue(Exception):
-    """The request left the provider's queue: nobody wants its answer any more."""
+    """The request was taken out of the provider's queue: nobody wants its answer any more."""
 
 
 class QueueWait:
-    """One turn's wait. `place` is what browsers were told last; `waited` is whether there was one."""
+    """One turn's wait for a slot. `place`: its place as last sent to browsers; `waited`: whether it had to wait."""
 
     def __init__(self, claim: Claim, subscriber: Subscriber) -> None:
         self._claim, self._subscriber = claim, subscriber
@@ -368,7 +367,7 @@ class QueueWait:
 
 @asynccontextmanager
 async def provider_slot(provider: Provider, claim: Claim, subscriber: Subscriber) -> AsyncIterator[bool]:
-    """Hold a slot of the provider. Yields whether there was a wait for it. Raises LeftQueue."""
+    """Hold a slot of the provider. Yields whether it had to wait. Raises LeftQueue."""
     waiting = QueueWait(claim, subscriber)
     async with AsyncExitStack() as held:
         try:

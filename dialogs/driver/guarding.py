@@ -1,4 +1,4 @@
-"""How full the next request would be: what the guard's rules of `decide` look at. Reads and estimates only."""
+"""How full the next request would be: the guard's values for the rules in `decide`. Reads and estimates only."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from health.models import CompactionRun
 from health.tokens.corrected import likely_of
 
 Status = CompactionRun.Status
-# While a request fits, so many answers at least stand between two compactions.
+# While requests fit, the least number of answers between two compactions.
 ANSWERS_BETWEEN = 3
-# Of the messages of a request that was refused, what a person said last: with more, a new course would not help.
+# The largest share of a refused request's messages that a person's last message may have for a new course to help.
 ALONE_SHARE = 0.9
 
 
 @dataclass(frozen=True)
 class PreparedRequest:
-    """What was reckoned of a client's request before its newest messages were stored: its guard, how large it is, the
-    request itself, where it goes, and the number of its generation, if that is known."""
+    """Computed for a client's request before its newest messages are stored: guard, size, the request itself, the
+    provider's settings, and the number of its generation, if known."""
 
     guard: Guard | None
     sizing: Sizing
@@ -52,48 +52,48 @@ class PreparedRequest:
 
 
 @dataclass(frozen=True)
-class DialogRead:
-    """A dialog as it was read. Its guard and its next request are read when they are asked for, once."""
+class LoadedDialog:
+    """A dialog's row, with its guard and the size of its next request, each computed on first use and cached."""
 
     dialog: Dialog
-    # Its branch, where that was read a moment ago, and what was reckoned of this request.
+    # Its branch, if just read, and what was computed ahead for this request.
     branch: tuple[Message, ...] | None = None
-    ahead: PreparedRequest | None = None
+    prepared: PreparedRequest | None = None
     # The dialog was created by this request.
     is_new: bool = False
-    # MCP servers of its agent that are to be asked for their tools before it is driven.
+    # MCP servers of its agent whose tools must be listed before it is driven.
     to_ask: tuple[McpServer, ...] = ()
 
     @cached_property
     def guard(self) -> Guard | None:
-        return self.ahead.guard if self.ahead else guard_of(self.dialog)
+        return self.prepared.guard if self.prepared else guard_of(self.dialog)
 
     @cached_property
     def sizing(self) -> Sizing:
-        if self.ahead and self.branch:
-            known = self.ahead.sizing
+        if self.prepared and self.branch:
+            known = self.prepared.sizing
             return Sizing(as_stored(known.context, self.dialog, self.branch), known.tools).as_large_as(known)
         return Sizing(next_context(self.dialog, self.guard, self.branch), offered_tools(self.dialog))
 
 
-def look_at(dialog: Dialog) -> DialogRead:
-    """Read a dialog that is to be driven. A client's dialog lists no MCP servers: its client brings the tools."""
-    return DialogRead(dialog, to_ask=() if dialog.is_client_driven else tuple(servers_to_ask(dialog.agent)))
+def load(dialog: Dialog) -> LoadedDialog:
+    """Read a dialog to drive. A client's dialog has no MCP servers to list: its client sends the tools."""
+    return LoadedDialog(dialog, to_ask=() if dialog.is_client_driven else tuple(servers_to_ask(dialog.agent)))
 
 
-def with_guarding(state: State, looked: DialogRead) -> State:
-    """The state with what the guard knows, where this dialog has one and an answer is due."""
-    guard = looked.guard if state.answer_due and looked.dialog.current_leaf_id else None
-    if guard is None and state.answer_due and is_off(looked.dialog):
-        # A refusal is told then; nothing is opened, and nothing compacted.
+def with_guarding(state: State, loaded: LoadedDialog) -> State:
+    """The state with the guard's values, if this dialog has a guard and an answer is due."""
+    guard = loaded.guard if state.answer_due and loaded.dialog.current_leaf_id else None
+    if guard is None and state.answer_due and is_off(loaded.dialog):
+        # Then a refusal is reported; no course is opened and nothing compacted.
         return replace(state, guard=Guarding(pressure=Pressure.NORMAL, off=True))
     if guard is None:
         return state
-    return replace(state, guard=read_guarding(looked, guard, was_refused=state.overflowed, was_filled=state.filled))
+    return replace(state, guard=read_guarding(loaded, guard, was_refused=state.overflowed, was_filled=state.filled))
 
 
 def is_sent_as_it_is(sizing: Sizing, guard: Guard | None) -> bool:
-    """Will the guard surely neither compact this request nor shorten its answer? Told without counting a token."""
+    """Is it certain, without counting a token, that the guard neither compacts this request nor shortens its answer?"""
     if guard is None:
         return True
     asked = max_output_of(sizing.context.dialog)
@@ -102,17 +102,19 @@ def is_sent_as_it_is(sizing: Sizing, guard: Guard | None) -> bool:
 
 
 def is_far(sizing: Sizing, guard: Guard) -> bool:
-    """Is the request surely below the threshold, so that nothing needs to be counted or read?"""
+    """Is the request certainly below the threshold, so that nothing needs to be counted or read?"""
     return not guard.refused and sizing.is_within(guard.begins_at)
 
 
-def read_guarding(looked: DialogRead, guard: Guard, *, was_refused: bool = False, was_filled: bool = False) -> Guarding:
-    """The guard's values for `decide`. After a refusal, or a filled window, compactions made for it count."""
+def read_guarding(
+    loaded: LoadedDialog, guard: Guard, *, was_refused: bool = False, was_filled: bool = False
+) -> Guarding:
+    """The guard's values for `decide`. After a refusal or a filled window, the compactions made because of it count."""
     if guard.off:
-        return _off(looked, guard)
-    dialog, sizing = looked.dialog, looked.sizing
+        return _off(loaded, guard)
+    dialog, sizing = loaded.dialog, loaded.sizing
     if is_far(sizing, guard) and not (was_refused or was_filled):
-        is_running = not looked.is_new and is_being_compacted(dialog.pk)
+        is_running = not loaded.is_new and is_being_compacted(dialog.pk)
         return Guarding(pressure=Pressure.NORMAL, limit=guard.limit, running=is_running)
     tokens = sizing.estimate.tokens + guard.reserve
     level = pressure(tokens, limit=guard.limit, warning_threshold=guard.config.warning_threshold)
@@ -127,11 +129,11 @@ def read_guarding(looked: DialogRead, guard: Guard, *, was_refused: bool = False
         running=is_being_compacted(dialog.pk),
         alone=_alone(sizing) if was_refused else None,
     )
-    return found if guard.refused or _is_left_as_it_is(found) else _with_floor(found, _Floor.of(sizing, guard))
+    return found if guard.refused or _is_left_as_it_is(found) else _with_floor(found, _RequestFloor.of(sizing, guard))
 
 
 def _alone(sizing: Sizing) -> Reason | None:
-    """Why a new course would be refused too: the person's last words alone fill most of the request."""
+    """Why a new course would be refused too: the person's last message alone is most of the request."""
     said = (one for one in since_answer(sizing.context.branch) if one.origin in BY_PEOPLE and one.role == Role.USER)
     words = [one.content for one in said]
     tokens = sum(sizing.counter.count(words)) if words else 0
@@ -141,39 +143,38 @@ def _alone(sizing: Sizing) -> Reason | None:
 
 
 def _is_left_as_it_is(found: Guarding) -> bool:
-    """Is the request sent without a compaction in any case?"""
+    """Is the request sent without a compaction, whatever its size?"""
     was_tried = found.tried or found.spared or found.vain or found.compactions >= MAX_RESTARTS
     is_too_much = found.pressure is Pressure.OVERFLOW
     return found.running or found.pressure is Pressure.NORMAL or (was_tried and not is_too_much)
 
 
-def _with_floor(found: Guarding, floor: _Floor) -> Guarding:
+def _with_floor(found: Guarding, floor: _RequestFloor) -> Guarding:
     # What the server refused it would refuse again: so much of it are the words that end it.
     why = floor.refused or (found.alone if floor.is_all_there_is else None)
-    # What is too long by a margin or a guess only may fit all the same: a server that refuses what does not is asked.
+    # What is too long only by a margin or a guess may fit: it is sent, if the server refuses what does not fit.
     level = Pressure.SEVERE if floor.may_fit and found.pressure is Pressure.OVERFLOW else found.pressure
     stuck = floor.stuck(found.tokens, level)
     return replace(found, pressure=level, stuck=stuck, refused=why, alone=found.alone or why)
 
 
 def _fits_before_a_cut(tokens: int, guard: Guard) -> bool:
-    """Is there room for the least answer before the mark at which an answer is cut?"""
+    """Is there room for the minimal answer before the point at which an answer is cut?"""
     return guard.window is None or tokens - guard.reserve + guard.answer <= SEVERE_SHARE * guard.window
 
 
 def _was_just_compacted(last: CompactionRun | None) -> bool:
-    """Fewer than three answers ago. Requests that add much would else be compacted one after another."""
+    """Fewer than three answers ago: else large requests in a row would be compacted one after another."""
     if last is None or last.status != Status.APPLIED or last.finished_at is None:
         return False
     answers = Generation.objects.filter(course_id=last.course_id, started_at__gt=last.finished_at)
     return answers.count() < ANSWERS_BETWEEN
 
 
-def _off(looked: DialogRead, guard: Guard) -> Guarding:
-    """Where compaction is switched off: what would be cut without a word is refused, all else is sent. A limit that is
-    narrower than the window refuses nothing."""
-    sizing = looked.sizing if guard.cuts_silently else None
-    room = room_of(looked.dialog) or guard.room
+def _off(loaded: LoadedDialog, guard: Guard) -> Guarding:
+    """With compaction off: refuse only what the server would cut silently; a limit below the window refuses nothing."""
+    sizing = loaded.sizing if guard.cuts_silently else None
+    room = room_of(loaded.dialog) or guard.room
     if sizing is None or sizing.is_within(room):
         return Guarding(pressure=Pressure.NORMAL, limit=room, off=True)
     tokens = sizing.estimate.tokens
@@ -187,13 +188,13 @@ def _off(looked: DialogRead, guard: Guard) -> Guarding:
 
 
 def _tried(dialog: Dialog, guard: Guard, tokens: int, last: CompactionRun | None) -> Guarding:
-    """What compaction has come to so far, for this request and in this turn. `last` is the newest run of the course."""
+    """The results of the compactions for this request and in this turn. `last` is the newest run of the course."""
     leaf = dialog.current_leaf
     if leaf is None:
         return Guarding(pressure=Pressure.NORMAL)
     runs = runs_of_turn(leaf)
     of_request = compactions_of_request(leaf, runs)
-    # The rounds of a client's turn are its own requests.
+    # In a client's turn each round is a request of its own.
     in_turn = 0 if dialog.is_client_driven else compactions_without_growth(runs, limit=guard.limit)
     return Guarding(
         pressure=Pressure.NORMAL,
@@ -206,16 +207,16 @@ def _tried(dialog: Dialog, guard: Guard, tokens: int, last: CompactionRun | None
 
 
 def _of_this_try(last: CompactionRun | None, leaf: Message, runs: list[CompactionRun]) -> CompactionRun | None:
-    """The newest run; but none that was made for this message before a person tried again."""
+    """The newest run; None if it was made for this message before a person pressed *Retry*."""
     return None if last and last.leaf_id == leaf.pk and last not in runs else last
 
 
 @dataclass(frozen=True)
-class _Floor:
-    """What no strategy can remove of a request that fits, and what not even the last resort makes shorter.
+class _RequestFloor:
+    """The tokens that no strategy can remove from a request that fits, and those that even the last resort leaves.
 
-    `likely` is the latter, and `tokens` the whole request, without the margin for a model that nobody knows; with it
-    where the server would cut.
+    `likely` is the latter, `tokens` the whole request; both with an unknown model's margin only if the server would
+    cut.
     """
 
     floor: Floor
@@ -225,7 +226,7 @@ class _Floor:
     guard: Guard
 
     @classmethod
-    def of(cls, sizing: Sizing, guard: Guard) -> _Floor:
+    def of(cls, sizing: Sizing, guard: Guard) -> _RequestFloor:
         state = _what_must_stay(sizing, guard, sizing.counter)
         least = likely = irreducible(state, Kit(counter=sizing.counter))
         tokens, unmargined = sizing.estimate.tokens + guard.reserve, likely_of(sizing.counter)
@@ -240,17 +241,17 @@ class _Floor:
 
     @property
     def may_fit(self) -> bool:
-        """Is it only a margin or a guess that makes what must stay, and the request, too long?"""
+        """Are what must stay, and the request, too long only by a margin or a guess?"""
         return self.least.tokens > self.guard.limit and max(self.likely.tokens, self.tokens) <= self.guard.tried
 
     @property
     def is_all_there_is(self) -> bool:
-        """Is what must stay more than a guess of the window, and hardly less than the request?"""
+        """Is what must stay more than a guessed window, and hardly less than the request?"""
         can_free = self.tokens - self.likely.tokens
         return self.least.tokens > self.guard.limit and can_free < self.guard.config.min_gain * self.tokens
 
     def stuck(self, tokens: int, level: Pressure) -> Reason | None:
-        """Why a request that fits is not compacted. None where compaction can free enough, or must be tried."""
+        """Why a request that fits is not compacted. None if compaction can free enough, or must be tried."""
         too_little = tokens - self.floor.tokens < self.guard.config.min_gain * tokens
         if level is Pressure.OVERFLOW or not (too_little or self.floor.tokens > self.guard.threshold):
             return None
@@ -261,7 +262,7 @@ class _Floor:
 
 
 def _what_must_stay(sizing: Sizing, guard: Guard, counter: Counter) -> ContextState:
-    """What a compaction would begin with, so far as it must stay."""
+    """Of what a compaction would start from, what must stay."""
     context = sizing.context
     tools = offered_tools(context.dialog, compacted=True)
     state = ContextState(

@@ -1,8 +1,8 @@
-"""Does a model go on with an answer that ends the request, or does it begin a message of its own?
+"""Tests whether a model continues an assistant message that ends the request (prefill), or begins a new message.
 
-Servers differ, and one server by template: so the model is tried, once, when its first answer has been cut. A word that
-stops in its middle shows that it goes on, since no message begins with the rest of one; a comma shows that the space
-after it survives. What is asked for is shorter than what stands before it: nobody passes by saying all of it again.
+This differs by server and chat template, so the model is tested once, after its first cut answer. The test's message
+stops within a word: only a model that continues it begins with the rest of that word; and after a comma: the space that
+follows must survive. The expected rest is shorter than the message, so that repeating all of it does not pass.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from dialogs.providers.base import (
 from dialogs.providers.pool import borrowed
 
 logger = logging.getLogger(__name__)
-# Somebody waits for the rest of an answer.
+# Short: somebody waits for the rest of an answer.
 PATIENCE_SECONDS = 20.0
 MOST_TOKENS = 6
 BEGUN = "By the way, since you may want to know: the days of the week are called Monday, Tuesday,"
-# What is asked, what the answer ends with so far, and how it must go on.
+# The question, the answer so far, and how it must continue.
 TRIALS = (
     ("Which days are there?", f"{BEGUN} Wednes", "day"),
     ("Name the days.", BEGUN, " Wed"),
@@ -40,7 +40,7 @@ TRIALS = (
 
 
 async def find_out(llm: LLM, settings: ProviderSettings) -> None:
-    """Try it and write it down, unless that is known already. A server that fails now is tried another time."""
+    """Test it and store the result, unless it is known. After a failure of the server it is tested another time."""
     if llm.prefill or (llm.provider.kind == ProviderKind.OPENAI and is_openai(settings.base_url)):
         return
     try:
@@ -55,7 +55,7 @@ async def find_out(llm: LLM, settings: ProviderSettings) -> None:
 
 
 def record_refused(llm: LLM) -> None:
-    """It passed once, and refuses now: from now on it is asked in words."""
+    """Store that the server now refuses prefill: from now on the model is asked to continue by a user message."""
     _record(llm, Prefill.REFUSED)
 
 
@@ -65,7 +65,7 @@ def _record(llm: LLM, found: Prefill) -> None:
 
 
 async def _answer(provider: Provider, request: ChatRequest) -> str:
-    """Tried twice: a server may close the connection of the answer that was cut a moment ago."""
+    """Tried twice: the server may close the connection, which carried the answer that was just cut."""
     for is_last in (False, True):
         try:
             async with aclosing(provider.stream(request)) as events:

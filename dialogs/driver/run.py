@@ -1,7 +1,7 @@
-"""The shell around `decide`: claim, look, act, record, until nothing is due or the slice is over.
+"""Drives a dialog: claims it, reads its state and performs what `decide` says, until nothing is due or the slice ends.
 
-A slice is one generation at most: then the lease goes back and the rest is queued again, so that no
-dialog keeps a worker's thread to itself. Waiting for a compaction inside a turn is here too.
+A slice has one generation at most. Then the lease is released and the rest is queued again, so that no dialog occupies
+a worker's thread. Waiting for a compaction inside a turn is here too.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from dialogs.driver.decide import (
     decide,
 )
 from dialogs.driver.generate import answer, generate
-from dialogs.driver.guarding import DialogRead, look_at, with_guarding
+from dialogs.driver.guarding import LoadedDialog, load, with_guarding
 from dialogs.driver.run_tools import run_tools
 from dialogs.driver.streaming import Call
 from dialogs.driver.subscriber import SILENT, Subscriber
@@ -60,13 +60,13 @@ from dialogs.turns.state import Policy, State
 from dialogs.turns.writes import events, lease
 from dialogs.turns.writes.events import note_pressure
 from dialogs.turns.writes.lease import Claim, LeaseLost
-from dominds.prepared import asked_once
+from dominds.prepared import cached_reads
 from health.compaction.terms.pressure import Pressure
 from health.models import CompactionRun
 
 logger = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.3
-# A worker waits at most so long for the next try; after a longer wait the sweeper queues the dialog.
+# The longest wait for the next try that a worker waits itself; after a longer one the sweeper queues the dialog.
 HELD_SECONDS = 60.0
 # The actions that are one transaction each, with the function that performs them.
 WRITES: dict[type[Action], Callable[[Claim], None]] = {
@@ -94,21 +94,20 @@ def policy(attempts: int | None = None) -> Policy:
     )
 
 
-# A dialog that an answer is made for, None where it is gone; and where it stands.
-Read = tuple[DialogRead | None, State]
-# What is known of a client's dialog that was just taken up: its first call, where that is recorded already.
-Known = Read | Call | None
+# The dialog, None if it is deleted; and its state.
+LoadedState = tuple[LoadedDialog | None, State]
+# What a slice may start with: the just loaded state of a client's dialog, or its first call if that is recorded.
+SliceStart = LoadedState | Call | None
 
 
 class LongWait(Exception):
-    """The next try is due in a while: the sweeper finds the dialog then."""
+    """The next try is too far off to wait for: the sweeper queues the dialog then."""
 
 
 async def drive(dialog_id: UUID) -> None:
     """Drive one slice of a dialog. Returns at once when another worker holds it or nothing is due.
 
-    A slice that fails is recorded: it is tried again, and a few times at most. One that is cancelled is due again at
-    once.
+    A slice that fails is recorded and tried again, a few times at most. A cancelled one is queued again at once.
     """
     claim = await in_db(lease.claim)(dialog_id)
     if claim is None:
@@ -149,20 +148,20 @@ async def _hand_over(claim: Claim) -> None:
     await in_db(queue_drive)(claim.dialog_id)
 
 
-def begun(claim: Claim, looked: DialogRead, subscriber: Subscriber) -> Call | None:
-    """The first call of a client's turn, recorded in the transaction that took the turn up; None where anything is to
-    be done before."""
-    if tells_window(looked.dialog.llm):
+def begun(claim: Claim, loaded: LoadedDialog, subscriber: Subscriber) -> Call | None:
+    """The first call of a client's turn, recorded as the dialog is claimed; None if something else must come first."""
+    if tells_window(loaded.dialog.llm):
         return None
-    state = with_guarding(state_of(looked.dialog, is_untried=True), looked)
-    return begin_taken(claim, looked) if decide(state, _rules(subscriber)) == Generate(attempt=1) else None
+    state = with_guarding(state_of(loaded.dialog, is_untried=True), loaded)
+    return begin_taken(claim, loaded) if decide(state, _rules(subscriber)) == Generate(attempt=1) else None
 
 
-async def drive_for(claim: Claim, subscriber: Subscriber, known: Known) -> None:
-    """Drive a client's dialog, claimed already and just read, until nothing is due; if its answer did not end the
-    lease, it is still held then.
+async def drive_for(claim: Claim, subscriber: Subscriber, known: SliceStart) -> None:
+    """Drive a client's dialog, already claimed and just read, until nothing is due. The lease is then still held,
+    unless recording the answer released it.
 
-    LeaseLost, in a group: another took over. Any other failure ends the turn at once: the client may try again.
+    Raises an exception group with LeaseLost if another worker took over. Any other failure ends the turn at once: the
+    client may try again.
     """
     try:
         rested = await hold_lease(claim, subscriber, known)
@@ -175,8 +174,8 @@ async def drive_for(claim: Claim, subscriber: Subscriber, known: Known) -> None:
         raise
 
 
-async def hold_lease(claim: Claim, subscriber: Subscriber = SILENT, known: Known = None) -> bool:
-    """Run a slice while another task renews its lease. Raises LeaseLost, in a group, when another took over."""
+async def hold_lease(claim: Claim, subscriber: Subscriber = SILENT, known: SliceStart = None) -> bool:
+    """Run a slice while another task renews its lease. Raises a group with LeaseLost when another worker took over."""
     async with asyncio.TaskGroup() as group:
         renewing = group.create_task(keep_lease(claim))
         rested = await run_slice(claim, subscriber, known)
@@ -185,30 +184,29 @@ async def hold_lease(claim: Claim, subscriber: Subscriber = SILENT, known: Known
 
 
 async def keep_lease(claim: Claim) -> None:
-    """Renew until cancelled. LeaseLost ends the slice with it; that the database is away does not: nobody else can
-    claim the dialog then."""
+    """Renew until cancelled. LeaseLost ends the slice; an unreachable database does not: nobody can claim it then."""
     renew = persistent(in_db(lease.renew))
     while True:
         await asyncio.sleep(settings.DOMINDS_LEASE_SECONDS / 3)
         await renew(claim)
 
 
-async def run_slice(claim: Claim, subscriber: Subscriber, known: Known) -> bool:
-    """Act until a generation is made or nothing is left to do. True when nothing is left."""
+async def run_slice(claim: Claim, subscriber: Subscriber, known: SliceStart) -> bool:
+    """Perform actions until a generation is made or nothing is due. True if nothing is due."""
     rules, generated = _rules(subscriber), isinstance(known, Call)
     if isinstance(known, Call):
         if not await answer(claim, known, policy=rules, subscriber=subscriber):
             return True
         known = None
     while True:
-        state, looked = await look(claim, subscriber, known)
+        state, loaded = await look(claim, subscriber, known)
         action = decide(state, rules)
         if isinstance(action, Rest) or generated:
             return isinstance(action, Rest)
         generated, known = isinstance(action, Generate), None
         if isinstance(action, Halt):
             subscriber.halted()
-        if not await perform(action, claim, rules, subscriber, looked):
+        if not await perform(action, claim, rules, subscriber, loaded):
             return True
 
 
@@ -217,52 +215,51 @@ def _rules(subscriber: Subscriber) -> Policy:
 
 
 async def look(
-    claim: Claim, subscriber: Subscriber = SILENT, known: Read | None = None
-) -> tuple[State, DialogRead | None]:
-    """Read the dialog's state, with the guard's where the dialog is guarded.
+    claim: Claim, subscriber: Subscriber = SILENT, known: LoadedState | None = None
+) -> tuple[State, LoadedDialog | None]:
+    """Read the dialog's state, with the guard's values if it has a guard.
 
-    Also the rows that were read, if the next request can be made from them.
+    Also returns the loaded dialog, if the next request can be made from it.
     """
-    looked, state = known or await in_db(read)(claim.dialog_id)
-    if looked is None or not state.answer_due:
+    loaded, state = known or await in_db(read)(claim.dialog_id)
+    if loaded is None or not state.answer_due:
         return state, None
     if subscriber.has_left:
         return replace(state, stop_requested=True), None
-    if must_be_asked(looked.dialog.llm):
-        # The guard counts against the window that is loaded now; a server that is away fails the request, not the
-        # guard.
+    if must_be_asked(loaded.dialog.llm):
+        # The guard needs the window as the server has it now. If the server is away, the request fails, not the guard.
         with suppress(ProviderError):
-            await fresh_window(looked.dialog.llm)
-        state = await in_db(with_guarding)(state, looked)
-    dialog = looked.dialog
-    if state.guard and is_soon(looked.guard, tokens=state.guard.tokens):
+            await fresh_window(loaded.dialog.llm)
+        state = await in_db(with_guarding)(state, loaded)
+    dialog = loaded.dialog
+    if state.guard and is_soon(loaded.guard, tokens=state.guard.tokens):
         await in_db(queue_preparation)(claim.dialog_id)
     if state.guard and state.guard.pressure is not Pressure.NORMAL and not state.guard.running:
         is_over_hit = await in_db(note_pressure)(claim, state.guard)
         state = replace(state, loop_check_due=state.loop_check_due or is_over_hit)
-    return state, None if tells_window(dialog.llm) else looked
+    return state, None if tells_window(dialog.llm) else loaded
 
 
-def read(dialog_id: UUID, known: DialogRead | None = None) -> Read:
-    """With what the guard knows, unless a server must be asked for its window first."""
-    with asked_once():
+def read(dialog_id: UUID, known: LoadedDialog | None = None) -> LoadedState:
+    """The dialog's state, with the guard's values unless the server must be asked for its window first."""
+    with cached_reads():
         dialog = known.dialog if known else driven(dialog_id)
         if dialog is None:
             return None, State(answer_due=False)
         state = state_of(dialog)
-        looked = known or (look_at(dialog) if state.answer_due else DialogRead(dialog))
-        return looked, state if must_be_asked(dialog.llm) else with_guarding(state, looked)
+        loaded = known or (load(dialog) if state.answer_due else LoadedDialog(dialog))
+        return loaded, state if must_be_asked(dialog.llm) else with_guarding(state, loaded)
 
 
 async def perform(
-    action: Action, claim: Claim, rules: Policy, subscriber: Subscriber = SILENT, looked: DialogRead | None = None
+    action: Action, claim: Claim, rules: Policy, subscriber: Subscriber = SILENT, loaded: LoadedDialog | None = None
 ) -> bool:
-    """Perform one action. False where nothing is left to do afterwards."""
+    """Perform one action. False if nothing is due afterwards."""
     match action:
         case Generate(attempt):
-            return await generate(claim, attempt=attempt, policy=rules, subscriber=subscriber, known=looked)
-        case RunTools(refused):
-            await run_tools(claim, refused=refused)
+            return await generate(claim, attempt=attempt, policy=rules, subscriber=subscriber, known=loaded)
+        case RunTools(refused, last):
+            await run_tools(claim, refused=refused, last=last)
         case Wait(seconds):
             await wait(seconds, claim)
         case Compact() | AwaitCompaction() | Refuse():
@@ -279,7 +276,7 @@ async def perform(
 
 
 async def wait(seconds: float, claim: Claim) -> None:
-    """Sleep until the next try is due, or a person stops it. A long wait holds no thread: raises LongWait."""
+    """Sleep until the next try is due, or a person stops it. Raises LongWait for a long one, to free the thread."""
     if seconds > HELD_SECONDS:
         raise LongWait
     deadline = asyncio.get_running_loop().time() + seconds
@@ -295,7 +292,7 @@ MOST_TRIES = 3
 
 
 async def make_room(action: Compact | AwaitCompaction | Refuse, claim: Claim, subscriber: Subscriber = SILENT) -> None:
-    """Compact the context for the next request, and return when that is over, however it ended; or give it up."""
+    """Compact for the next request, and return when the run has ended, well or not; or refuse the request."""
     if isinstance(action, Refuse):
         await in_db(cutting.refuse)(claim, why=action.why)
         return
@@ -307,9 +304,9 @@ async def make_room(action: Compact | AwaitCompaction | Refuse, claim: Claim, su
 
 
 async def wait_for_compaction(claim: Claim, subscriber: Subscriber) -> None:
-    """Until no run of this dialog is under way. A person who stops the turn cancels the run.
+    """Wait until no run of this dialog is under way. A person who stops the turn cancels the run.
 
-    A client that leaves does not: it will send the same history again, and then the run has been made.
+    A client that leaves does not: it will send the same history again, and can use the finished run.
     """
     loop = asyncio.get_running_loop()
     since, tries = loop.time(), 0
@@ -321,14 +318,14 @@ async def wait_for_compaction(claim: Claim, subscriber: Subscriber) -> None:
         elif run.status == CompactionRun.Status.DRAFT:
             await in_db(apply_if_overdue)(run)
         elif is_left_alone(run, waited=loop.time() - since):
-            # Static vectors: the turns' worker never loads torch.
+            # With static vectors, because the turns' worker never loads torch.
             tries += 1
             await _do_it_here(run, tries)
         await asyncio.sleep(COMPACTION_LOOK_SECONDS)
 
 
 async def _do_it_here(run: CompactionRun, tries: int) -> None:
-    """Make the run, or where that has come to nothing again and again, end it: the turn goes on without it."""
+    """Make the run; after several failed tries end it: the turn goes on without it."""
     if tries <= MOST_TRIES:
         logger.info("No worker takes compaction %s up: this one does it", run.pk)
         await in_db(make_run, beside=True)(run.pk, embedder=FALLBACK)
@@ -338,7 +335,7 @@ async def _do_it_here(run: CompactionRun, tries: int) -> None:
 
 
 def is_left_alone(run: CompactionRun, *, waited: float) -> bool:
-    """No worker has claimed the run in time, or the worker that did has died."""
+    """Has no worker claimed the run in time, or has the one that did died?"""
     if run.status == CompactionRun.Status.QUEUED:
         return waited >= settings.DOMINDS_COMPACTION_WAIT_SECONDS
     return run.is_overdue

@@ -1,7 +1,7 @@
-"""One round of tool calls: check, run, record; a question waits, clear_mind comes last.
+"""Makes one round of tool calls: checks, runs and records them; a question waits for the person, clear_mind comes last.
 
-Whatever goes wrong in a call is the call's result. Neighbours that are declared safe run side by side; results
-keep the calls' order however they finish.
+An error becomes the call's result. Adjacent calls of tools that are declared `parallel` run at the same time; the
+results keep the calls' order.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dialogs.driver.streaming import end
 from dialogs.driver.writes import rounds
 from dialogs.models import ToolCall
 from dialogs.transcript.reads.tool_calls import ASK_HUMAN, CLEAR_MIND, calls_of
-from dialogs.turns.reads.turns import dialog_to_drive, is_message_waiting, is_stop_requested, seconds_left
+from dialogs.turns.reads.turns import NO_SUCH_TOOL, dialog_to_drive, is_message_waiting, is_stop_requested, seconds_left
 from dialogs.turns.state import backoff
 from dialogs.turns.writes.lease import Claim, LeaseLost
 from health.compaction.config import RetryPolicy
@@ -39,15 +39,16 @@ BEGUN_BEFORE = (
     "Not made again: an earlier try was begun, and what it did is not known. The person has written something "
     "meanwhile. Read that first."
 )
-NO_MORE_ROUNDS = (
-    "Refused: this turn has made too many rounds of tool calls, or of calls whose arguments are not JSON. Answer the "
-    "person with what you have."
+NO_MORE_ROUNDS = "Refused: this turn has made too many rounds of tool calls. Answer the person with what you have."
+LAST_WARNING = (
+    "Three rounds in a row held no call that can be made; another one ends the turn. Answer the person with what you "
+    "have, in words."
 )
 
 
-async def run_tools(claim: Claim, *, refused: bool) -> None:
+async def run_tools(claim: Claim, *, refused: bool, last: bool = False) -> None:
     """Make the open calls of the newest answer. Returns early when a person asks to stop."""
-    running = asyncio.create_task(_refuse(claim) if refused else _run(claim))
+    running = asyncio.create_task(_refuse(claim) if refused else _run(claim, last=last))
     watching = asyncio.create_task(_until_stopped(claim))
     try:
         await asyncio.wait({running, watching}, return_when=asyncio.FIRST_COMPLETED)
@@ -78,25 +79,25 @@ async def _refuse(claim: Claim) -> None:
     await in_db(rounds.close_round)(claim)
 
 
-async def _run(claim: Claim) -> None:
+async def _run(claim: Claim, *, last: bool) -> None:
     pending, tools = await in_db(_read)(claim)
     for group in grouped([call for call in pending if call.name != CLEAR_MIND], tools):
         if await _is_interrupted(claim, pending):
             return
         async with asyncio.TaskGroup() as side_by_side:
             for call in group:
-                side_by_side.create_task(_make(claim, call, tools))
+                side_by_side.create_task(_make(claim, call, tools, last=last))
     clearing = [call for call in pending if call.name == CLEAR_MIND]
     if clearing and await _is_interrupted(claim, pending):
         return
     for call in clearing:
         # Several `clear_mind` calls of a round open one course.
-        await _make(claim, call, tools, clears=call is clearing[-1])
+        await _make(claim, call, tools, last=last, clears=call is clearing[-1])
     await in_db(rounds.close_round)(claim)
 
 
 async def _is_interrupted(claim: Claim, calls: Sequence[ToolCall]) -> bool:
-    """Where a person has typed something, no call is begun any more: the model reads it first."""
+    """If a person has typed something, start no further call: the model reads that first."""
     if not await in_db(is_message_waiting)(claim.dialog_id):
         return False
     await in_db(_leave_unmade)(claim, calls)
@@ -113,7 +114,7 @@ def _leave_unmade(claim: Claim, calls: Sequence[ToolCall]) -> None:
 
 
 def grouped(calls: Iterable[ToolCall], tools: dict[str, Tool]) -> list[list[ToolCall]]:
-    """Neighbours that may run side by side stand in one group, every other call in a group of its own."""
+    """Adjacent calls that may run at the same time form one group, every other call a group of its own."""
     groups: list[list[ToolCall]] = []
     beside = False
     for call in calls:
@@ -127,13 +128,13 @@ def grouped(calls: Iterable[ToolCall], tools: dict[str, Tool]) -> list[list[Tool
     return groups
 
 
-async def _make(claim: Claim, call: ToolCall, tools: dict[str, Tool], *, clears: bool = True) -> None:
-    """Make one call and record what came of it."""
+async def _make(claim: Claim, call: ToolCall, tools: dict[str, Tool], *, last: bool, clears: bool = True) -> None:
+    """Make one call and record its result."""
     try:
         tool = _known(call, tools)
         arguments = _arguments(call, tool)
     except ToolError as error:
-        await in_db(rounds.end_call)(claim, call, failed=True, result=str(error))
+        await in_db(rounds.end_call)(claim, call, failed=True, result=f"{error} {LAST_WARNING}" if last else str(error))
         return
     if call.name == ASK_HUMAN:
         await ask_person(claim, call, arguments)
@@ -148,12 +149,12 @@ async def _make(claim: Claim, call: ToolCall, tools: dict[str, Tool], *, clears:
 
 def _known(call: ToolCall, tools: dict[str, Tool]) -> Tool:
     if call.name not in tools:
-        raise ToolError(f"There is no tool called {call.name!r}. There are: {', '.join(tools) or 'none'}.")
+        raise ToolError(f"{NO_SUCH_TOOL}{call.name!r}. There are: {', '.join(tools) or 'none'}.")
     return tools[call.name]
 
 
 def _arguments(call: ToolCall, tool: Tool) -> dict[str, Any]:
-    """The arguments, checked against the tool's schema. An empty text stands for none."""
+    """The arguments, checked against the tool's schema. An empty text means none."""
     try:
         arguments = json.loads(call.arguments or "{}")
     except RecursionError as error:
@@ -167,7 +168,7 @@ def _arguments(call: ToolCall, tool: Tool) -> dict[str, Any]:
 
 
 def _check(arguments: Any, tool: Tool) -> None:
-    """Raises ToolError for arguments that do not fit, and where a foreign tool's schema cannot be checked against."""
+    """Raises ToolError for invalid arguments, and for a foreign tool's schema that is invalid itself."""
     try:
         if isinstance(tool, OutsideTool) and (problem := schemas.problem_of(tool.parameters)):
             raise ToolError(f"This tool cannot be called: {problem}.")
@@ -181,7 +182,7 @@ def _check(arguments: Any, tool: Tool) -> None:
     except RecursionError as error:
         raise ToolError("The arguments, or this tool's description of them, are nested too deep.") from error
     except Exception as error:
-        # References that lead nowhere, numbers without measure: each library of jsonschema's raises its own.
+        # Unresolved references or huge numbers, for example: each library that jsonschema uses raises its own errors.
         logger.warning("Arguments of %s could not be checked: %r", tool.name, error)
         raise ToolError(f"The arguments cannot be checked against this tool's description: {error}") from error
 
@@ -238,12 +239,12 @@ def _policy(*names: str) -> RetryPolicy:
 
 
 def key_of(claim: Claim, call: ToolCall) -> str:
-    """One for each call, however often and by whomever it is made; and no other house has the same."""
+    """The call's idempotency key: the same for every try and worker, and unique among all installations."""
     return str(uuid5(claim.dialog_id, str(call.pk)))
 
 
 async def ask_person(claim: Claim, call: ToolCall, arguments: Arguments) -> None:
-    """Deliver the question, again if the database is away for the moment. The call is its key: it is asked once."""
+    """Store the question; retry while the database is away. The call is its key, so it is asked once."""
 
     async def deliver(_attempt: int) -> None:
         try:
@@ -269,7 +270,7 @@ def next_wait(
 ) -> float | None:
     """Seconds until the next try after this one failed, or None to give up.
 
-    Anything up to the whole backoff: `chance` in [0, 1) spreads those who fail together.
+    The wait is the backoff times `chance`, in [0, 1), so that calls that failed together do not retry together.
     """
     if attempt >= policy.max_attempts or not (is_safe or error.unsent):
         return None
@@ -293,10 +294,10 @@ async def with_retries(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     chance: Callable[[], float] = random.random,
 ) -> Result:
-    """What `make` brings, which is told which try it is. Before each wait `on_wait` is told the try that follows, and
-    in how many seconds. Raises ToolError.
+    """Call `make` with the number of the try until one succeeds. Before each wait `on_wait` gets the number of the next
+    try and the seconds. Raises ToolError.
 
-    Where another worker has died over it, `first` is the try that is due, after so many seconds.
+    If a worker died during an earlier try, `first` is the number of the try that is due, `after` so many seconds.
     """
     attempt = first
     if after:

@@ -1,10 +1,10 @@
-"""One answer while it comes: received, collected, shown to browsers, flushed, and ended early where it must be.
+"""Streams one answer: receives it, shows it to browsers, stores what came so far, and ends it early if it must.
 
-Browsers get what the database lacks of the text so far, at most about 16 times a second; the database gets all of it
-once a second.
+Browsers get the text that the database does not have yet, about 16 times a second; the database all of it, once a
+second.
 
-One look at the database for all answers of an event loop, every so often, keeps what has come of each and sees which
-of them nobody wants any more. Were each to look by itself, fifty answers would do so two hundred times a second.
+One task per event loop stores the text of all its answers and checks which of them nobody wants any more: if each
+answer did so itself, fifty would make two hundred queries a second.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dialogs.common.broadcast import is_watched, stream_state
 from dialogs.common.text import storable
 from dialogs.common.threads import in_db, persistent
 from dialogs.context.estimate import Sizing
-from dialogs.driver.seam import RepetitionFilter
+from dialogs.driver.repetition import RepetitionFilter
 from dialogs.driver.subscriber import Subscriber, stream_to
 from dialogs.driver.watch import Watch
 from dialogs.models import Generation
@@ -46,21 +46,21 @@ from dialogs.providers.http import bounded
 from dialogs.providers.pool import borrowed
 from dialogs.turns.reads.turns import unwanted
 from dialogs.turns.writes import generations
-from dialogs.turns.writes.generations import Answer, Partial
+from dialogs.turns.writes.generations import Answer, PartialAnswer
 from dialogs.turns.writes.lease import Claim
 from health.monitor.levels import Usage, UsageUnavailable
 from health.tokens.counters import rough
 
 SHOW_EVERY_SECONDS = 0.06
-# Without an open page the state is sent this seldom: a page opened meanwhile lacks at most so many seconds.
+# Seconds between two updates while no page is open: a page opened meanwhile is at most this much behind.
 UNSEEN_SECONDS = 0.3
-# Of arguments, which are mostly code and JSON.
+# Characters per token of arguments, which are mostly code and JSON.
 CHARS_A_TOKEN = 3
 
 
 @dataclass
 class LiveAnswer:
-    """What has come so far. Changes only through `add`, on one event loop."""
+    """The answer so far. Changes only through `add`, on one event loop."""
 
     pieces: list[str] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
@@ -71,12 +71,12 @@ class LiveAnswer:
     first_token_at: datetime | None = None
     seq: int = 0
     closed: bool = False
-    # Of the prompt, estimated, and of the window: known where somebody looks on.
+    # The estimated tokens of the prompt, and the window's; known while somebody watches.
     prompt_tokens: int | None = None
     window: int | None = None
     argument_chars: int = 0
-    # How many characters of answer and thoughts the database surely holds: what it held before it was last written to,
-    # so that a browser which read it a moment ago lacks nothing.
+    # Browsers are sent the text from here on, as characters of text and reasoning: what the database held before its
+    # last write, so that a page which was read just before that write lacks nothing.
     kept: tuple[int, int] = (0, 0)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -134,15 +134,14 @@ class LiveAnswer:
 
 
 def _joined(pieces: list[str]) -> str:
-    """All pieces as one storable text; joined once, so that a long answer costs linear time."""
+    """All pieces as one storable text; joined once only, so that a long answer takes linear time."""
     if len(pieces) > 1:
         pieces[:] = ["".join(pieces)]
     return storable(pieces[0]) if pieces else ""
 
 
 async def show(live: LiveAnswer, *, dialog_id: UUID, generation_id: int) -> None:
-    """Send the state whenever it has changed, then rest a little; longer where nobody looks on. Returns once the answer
-    is closed."""
+    """Send the changed state to browsers, rarely while nobody watches. Returns once the answer is closed."""
     while not live.closed:
         live.changed.clear()
         at, thought_at = live.kept
@@ -172,32 +171,34 @@ class Call:
     settings: ProviderSettings
     sizing: Sizing
     watch: Watch | None = None
-    # A client's request: its tools are its own, and somebody who hears it is more likely than somebody who looks on.
+    # A client's request: it has its own tools, and more likely a listening client than a watching browser.
     is_clients: bool = False
-    # Where the answer goes on with one that was cut.
-    seam: RepetitionFilter | None = None
+    # Set if the answer continues a cut one.
+    repetitions: RepetitionFilter | None = None
 
 
 Events: TypeAlias = AsyncGenerator[StreamEvent, None]
 
 
-class Ending(Enum):
+class StreamEnd(Enum):
     FINISHED = auto()
     STOPPED = auto()  # by a person
-    CUT = auto()  # for a compaction; the answer goes on after it
-    FULL = auto()  # the window is full, and no compaction can help any more
+    CUT = auto()  # for a compaction; the answer is continued after it
+    FULL = auto()  # the window is full, and no compaction can help
 
 
-async def stream(claim: Claim, call: Call, live: LiveAnswer, subscriber: Subscriber) -> Ending:
-    """Receive the answer until it ends, or a person or the guard ends it, or nobody waits for it any more."""
+async def stream(claim: Claim, call: Call, live: LiveAnswer, subscriber: Subscriber) -> StreamEnd:
+    """Receive the answer until it ends, a person or the guard ends it, or nobody wants it any more."""
     begun = subscriber.head_start(call.request, call.settings)
     if begun:
         return await attend(claim, call, live, subscriber, begun)
     async with borrowed(call.settings) as provider:
-        return await attend(claim, call, live, subscriber, stream_to(provider, call.request, subscriber, call.seam))
+        return await attend(
+            claim, call, live, subscriber, stream_to(provider, call.request, subscriber, call.repetitions)
+        )
 
 
-async def attend(claim: Claim, call: Call, live: LiveAnswer, subscriber: Subscriber, events: Events) -> Ending:
+async def attend(claim: Claim, call: Call, live: LiveAnswer, subscriber: Subscriber, events: Events) -> StreamEnd:
     shown = asyncio.create_task(show_soon(claim, call, live))
     watched = asyncio.create_task(until_stopped(claim, call.generation.pk, live))
     left = asyncio.create_task(subscriber.leaving())
@@ -208,23 +209,24 @@ async def attend(claim: Claim, call: Call, live: LiveAnswer, subscriber: Subscri
             return received.result()
         if watched.done():
             watched.result()
-        return Ending.STOPPED
+        return StreamEnd.STOPPED
     finally:
         live.close()
         await end(received, watched, left, shown)
 
 
-async def receive(events: Events, call: Call, live: LiveAnswer) -> Ending:
+async def receive(events: Events, call: Call, live: LiveAnswer) -> StreamEnd:
     async with aclosing(bounded(events)) as received:
         async for event in received:
             live.add(event)
             if call.watch and (ending := await watched_ending(call.watch, event)):
                 return ending
-    return Ending.FINISHED
+    return StreamEnd.FINISHED
 
 
-async def watched_ending(watch: Watch, event: StreamEvent) -> Ending | None:
-    """Nothing is cut that is whole: neither at what closes an answer, nor at the last piece of a call."""
+async def watched_ending(watch: Watch, event: StreamEvent) -> StreamEnd | None:
+    """Whether to end the answer at this event. A complete answer or call is not cut: not at closing events, nor at the
+    last piece of a call."""
     if isinstance(event, ArgumentsDelta):
         ending = await _ending_now(watch)
         watch.add(event)
@@ -233,18 +235,18 @@ async def watched_ending(watch: Watch, event: StreamEvent) -> Ending | None:
     return await _ending_now(watch) if isinstance(event, TextDelta | ReasoningDelta) else None
 
 
-async def _ending_now(watch: Watch) -> Ending | None:
+async def _ending_now(watch: Watch) -> StreamEnd | None:
     if watch.is_far:
         return None
-    if not watch.sizing.is_foretold:
+    if not watch.sizing.has_request_estimate:
         await in_db(watch.prepare)()
     watch.count()
     if watch.over < 0:
         return None
-    # What must stay of the course is read only where the answer comes so far.
+    # `can_help` reads the course, so it is asked only at this point.
     if watch.is_at_the_mark and await in_db(watch.can_help)():
-        return Ending.CUT
-    return Ending.FULL if watch.is_full else None
+        return StreamEnd.CUT
+    return StreamEnd.FULL if watch.is_full else None
 
 
 async def show_soon(claim: Claim, call: Call, live: LiveAnswer) -> None:
@@ -255,18 +257,18 @@ async def show_soon(claim: Claim, call: Call, live: LiveAnswer) -> None:
 
 
 async def size_up(claim: Claim, call: Call, live: LiveAnswer) -> None:
-    """Estimate the prompt where somebody looks on: while an answer grows its page says how full the window becomes.
+    """Estimate the prompt if somebody watches: the page shows how full the window becomes while the answer grows.
 
-    By a copy: what the guard and the calibration go by stays as it was counted, or was not.
+    On a copy, because guard and calibration depend on whether `call.sizing` was counted.
     """
     llm = call.generation.llm
     live.window = call.watch.window if call.watch else llm.context_length if llm else None
     if live.window and await is_watched(claim.dialog_id):
-        live.prompt_tokens = await in_db(lambda: replace(call.sizing).foretold.tokens)()
+        live.prompt_tokens = await in_db(lambda: replace(call.sizing).request_estimate.tokens)()
 
 
 async def end(*tasks: asyncio.Task[Any]) -> None:
-    """Cancel what still runs: a closed stream tells the server to stop.
+    """Cancel the running tasks; a closed stream makes the server stop.
 
     Waits a bounded time: the Redis client can swallow a cancellation, and a turn must not hang on that.
     """
@@ -289,20 +291,20 @@ class StreamingAnswer:
     ended: asyncio.Future[None]
     flushed_at: float = field(default_factory=time.monotonic)
     flushed_seq: int = 0
-    # How many characters of answer and thoughts the database was last given.
+    # How many characters of text and reasoning were last written to the database.
     given: tuple[int, int] = (0, 0)
 
     @property
     def is_due(self) -> bool:
         return self.live.seq > self.flushed_seq and time.monotonic() - self.flushed_at >= FLUSH_EVERY_SECONDS
 
-    def partial(self) -> Partial:
+    def partial(self) -> PartialAnswer:
         """The text so far, to be stored now."""
         self.flushed_at, self.flushed_seq = time.monotonic(), self.live.seq
         text, reasoning = self.live.text, self.live.reasoning
-        return Partial(self.claim, self.generation_id, text=text, reasoning=reasoning, seq=self.flushed_seq)
+        return PartialAnswer(self.claim, self.generation_id, text=text, reasoning=reasoning, seq=self.flushed_seq)
 
-    def is_kept(self, partial: Partial) -> None:
+    def is_kept(self, partial: PartialAnswer) -> None:
         self.live.kept, self.given = self.given, (len(partial.text), len(partial.reasoning))
 
 
@@ -314,7 +316,7 @@ class StreamingAnswers:
         self._looking: asyncio.Task[None] | None = None
 
     async def until_stopped(self, claim: Claim, generation_id: int, live: LiveAnswer) -> None:
-        """Returns when a person asks to stop this answer; until then it is kept about once a second."""
+        """Store the answer about once a second; return when a person asks to stop it."""
         coming = StreamingAnswer(claim, generation_id, live, asyncio.get_running_loop().create_future())
         self._coming.add(coming)
         if self._looking is None:
@@ -328,7 +330,7 @@ class StreamingAnswers:
                 self._looking = None
 
     async def _look(self) -> None:
-        """While the database is away the answers go on. One that cannot be kept takes no other along."""
+        """While the database is away the answers go on. One that cannot be stored does not affect the others."""
         find, flush = persistent(in_db(unwanted)), persistent(in_db(generations.flush_each))
         while True:
             await asyncio.sleep(LOOK_EVERY_SECONDS)
@@ -364,6 +366,6 @@ _of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, StreamingAnswers] = Weak
 
 
 async def until_stopped(claim: Claim, generation_id: int, live: LiveAnswer) -> None:
-    """Keep what has come of an answer about once a second; return when a person asks to stop it."""
+    """`StreamingAnswers.until_stopped` of the running event loop."""
     under_way = _of_loops.setdefault(asyncio.get_running_loop(), StreamingAnswers())
     await under_way.until_stopped(claim, generation_id, live)

@@ -1,7 +1,7 @@
-"""Who hears a turn in the process that drives it. Browsers do not subscribe: they are told by broadcasts.
+"""Passes a turn's events to a listener in the process that drives it. Browsers do not subscribe: they get broadcasts.
 
-`/v1` drives a client's turn in the web process, and sends on what it hears. It may ask while the request is still being
-stored, so that a client waits for neither: a `HeadStart`.
+`/v1` drives a client's turn in the web process and forwards the events. With a `HeadStart` it calls the provider while
+the request is still being stored, so that the client does not wait for that.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from dialogs.driver.seam import RepetitionFilter
+from dialogs.driver.repetition import RepetitionFilter
 from dialogs.models import Generation
 from dialogs.providers.base import (
     ChatRequest,
@@ -27,9 +27,9 @@ from health.models import CompactionRun
 
 
 class Subscriber:
-    """One that hears nothing and never leaves. Nothing here may wait, and only `conclude` may fail."""
+    """The base class: ignores all events and never leaves. Methods must not block, and only `conclude` may raise."""
 
-    # A provider that fails is asked again after a while. Clients do that themselves.
+    # Whether a failed request is retried after a while. Clients do that themselves.
     tries_again = True
 
     @property
@@ -37,27 +37,27 @@ class Subscriber:
         return False
 
     def head_start(self, request: ChatRequest, settings: ProviderSettings) -> AsyncGenerator[StreamEvent, None] | None:
-        """The answer to this very request, where it was asked for already; each piece of it was heard."""
+        """The answer to this request, if it was requested already; the subscriber has heard each piece of it."""
         return None
 
     def hear(self, event: StreamEvent) -> None:
-        """A piece of the answer. What is cut for a compaction is gone on with: all pieces make one answer."""
+        """A piece of the answer. All pieces make one answer, also when it is cut for a compaction and continued."""
 
     def compacting(self) -> None:
-        """Before the next request the context is made smaller."""
+        """A compaction before the next request begins."""
 
     def compacted(self, run: CompactionRun | None) -> None:
-        """The compaction has ended, well or not. None: it had ended before."""
+        """The compaction has ended, well or not. None if it had ended before."""
 
     def failed(self, error: ProviderError | None) -> None:
-        """A request failed; None where it was a fault of ours."""
+        """A request failed; None if the fault is Dominds's own."""
 
     def halted(self) -> None:
         """A person ended the turn before the next request."""
 
     def conclude(self, generation: Generation, *, has_calls: bool) -> None:
-        """The last answer of a client's turn is being recorded, on a thread of the database. What is stored here is
-        stored with it; a failure costs nothing but that."""
+        """Called on a database thread in the transaction that records the last answer of a client's turn. What is
+        stored here is committed with it; after an exception the answer is recorded without it."""
 
     async def leaving(self) -> None:
         """Returns when the client has left."""
@@ -71,21 +71,21 @@ END_SECONDS = 5.0
 
 
 async def stream_to(
-    provider: Provider, request: ChatRequest, subscriber: Subscriber, seam: RepetitionFilter | None = None
+    provider: Provider, request: ChatRequest, subscriber: Subscriber, repetitions: RepetitionFilter | None = None
 ) -> AsyncGenerator[StreamEvent, None]:
-    """Stream an answer's events, without repetitions where it continues a cut one. The subscriber hears each first."""
+    """Stream an answer's events, each to the subscriber first; without repetitions if it continues a cut one."""
     async with aclosing(provider.stream(request)) as events:
         async for event in events:
-            for new in seam.passed(event) if seam else (event,):
+            for new in repetitions.passed(event) if repetitions else (event,):
                 subscriber.hear(new)
                 yield new
 
 
 class HeadStart:
-    """A request that is made at once. Its answer is taken over or dropped, on the event loop that began it.
+    """A provider call made before its request is stored. Its answer is taken over or dropped, on the same event loop.
 
-    The caller makes sure that nothing else is asked in between: the driver makes the same request a moment later, and
-    takes the answer over. The events that came until then wait here, and no subscriber hears an event twice.
+    The driver makes the same request a moment later and takes the answer over; the caller ensures that no other request
+    is made in between. Events that came until then are queued here; the subscriber hears each event once.
     """
 
     def __init__(self, request: ChatRequest, settings: ProviderSettings, subscriber: Subscriber) -> None:
@@ -96,13 +96,13 @@ class HeadStart:
 
     @property
     def is_owed(self) -> bool:
-        """Whether the subscriber has heard words that the driver has not taken over yet."""
+        """Whether the subscriber has heard text of the answer, which the driver has not taken over yet."""
         return self._has_spoken and not self._is_taken
 
     def take_over(self, request: ChatRequest, settings: ProviderSettings) -> AsyncGenerator[StreamEvent, None] | None:
-        """The whole answer, where the head start made this very request; None where the driver must ask. Once.
+        """The whole answer, once, if it is to this same request; None if the driver must make the call.
 
-        Raises ProviderFailed where the subscriber has heard words of the answer to another request.
+        Raises ProviderFailed if the subscriber has already heard text of the answer to another request.
         """
         if self._is_taken:
             return None
@@ -115,7 +115,7 @@ class HeadStart:
         return None
 
     async def drop(self) -> None:
-        """Drop the answer: nobody wants more of it. The closed connection tells the server."""
+        """Drop the answer: nobody wants it. The closed connection makes the server stop."""
         if self._receiving.cancel():
             await asyncio.wait({self._receiving}, timeout=END_SECONDS)
 
@@ -129,9 +129,9 @@ class HeadStart:
                     self._waiting.put_nowait(event)
                     if not self._has_spoken and isinstance(event, TextDelta | ReasoningDelta):
                         self._has_spoken = True
-                        # The events after the first one wait until the first is on its way to the client.
+                        # Later events wait until the first is on its way to the client.
                         await asyncio.sleep(0)
-        except Exception as error:  # whoever takes it over raises it
+        except Exception as error:  # raised where the answer is taken over
             self._waiting.put_nowait(error)
         finally:
             self._waiting.put_nowait(None)

@@ -1,3 +1,3 @@
-"""What the critic is told of dialogs, in numbers, and when it looks. It never reads a word, and changes nothing."""
+"""The critic's side of dialogs: Insights, proposals and what-if replays. It reads numbers, never what was said."""
 
 from __future__ import annotations

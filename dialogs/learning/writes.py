@@ -1,7 +1,7 @@
-"""What the critic proposes, and what people make of it. Nothing changes before a person accepts.
+"""The critic's proposals (an agent's limit, the order of the chain): made, accepted, dismissed, undone. Nothing changes
+before a person accepts.
 
-A change that is put into force or taken back leaves its line in the audit trail. Both look first whether what they
-replace is still what it was, so that nobody's later change is lost.
+Accepting and undoing write to the audit trail, and refuse where somebody has changed the value since.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dialogs.models import Agent, Dialog
 from dialogs.models.llm import ProviderKind
 from health.compaction.config import PASSAGES, TRIM, ContextConfig
 from health.configured import ONLY, context_config, context_settings
-from health.critic.chains import Chain, ChainChange, Estimate, Run, chain_change
+from health.critic.chains import Chain, ChainChange, Estimate, RewardedRun, chain_change
 from health.critic.replay import (
     COHERENCE_DROP,
     LEAST,
@@ -37,8 +37,8 @@ from health.critic.replay import (
     WINDOW,
     Finding,
     Growth,
-    Happened,
     LimitChange,
+    PastEvent,
     Rules,
     Subject,
     findings,
@@ -50,19 +50,19 @@ from health.models import CompactionRun, ContextEvent, ContextSettings, Proposal
 Kind, Status = Proposal.Kind, Proposal.Status
 # How long a declined proposal is not made again.
 QUIET = timedelta(days=7)
-# How long the replays of one look may take; nobody waits for the beat.
+# How long all replays may take together when the beat makes proposals; nobody waits for it.
 SECONDS = 60.0
 
 
 def make_proposals(*, now: datetime | None = None, seconds: float = SECONDS) -> list[Proposal]:
-    """Look at the last day's events and the stored runs; what is new. It stops after so many seconds."""
+    """Make proposals from the last day's events and the stored runs, for at most so many seconds; the new ones."""
     now, until = now or timezone.now(), monotonic() + seconds
     limits = [_propose_limit(agent, found, until) for agent, found in _troubled(now, until)]
     return [proposal for proposal in (*limits, _propose_chain(now)) if proposal]
 
 
 def _troubled(now: datetime, until: float) -> Iterator[tuple[Agent, list[Finding]]]:
-    """Agents with a pattern since the last decision about them, the worst first."""
+    """Agents with a pattern of events since the last decision about them, the most frequent pattern first."""
     settled = dict(_settled())
     heard = (one for one in happened(now) if one.agent_id not in settled or one.at > settled[one.agent_id])
     found = findings(heard, now=now)
@@ -73,7 +73,7 @@ def _troubled(now: datetime, until: float) -> Iterator[tuple[Agent, list[Finding
 
 
 def _settled() -> Iterator[tuple[int, datetime]]:
-    """(agent, moment): earlier events are no reason to propose to this agent again. The newest decision counts."""
+    """(agent, moment), oldest decision first: only later events are a reason for another proposal."""
     decided = Proposal.objects.filter(kind=Kind.LIMIT, decided_at__isnull=False).order_by("decided_at")
     for agent_id, status, at in decided.values_list("agent_id", "status", "decided_at"):
         if agent_id is not None and at is not None:
@@ -87,7 +87,7 @@ def _propose_limit(agent: Agent, found: Collection[Finding], until: float) -> Pr
         return None
     evidence = {"findings": {one.code: one.count for one in found}, "dialogs": len(subject.growths)}
     with transaction.atomic():
-        # Whoever looks at the same time waits here.
+        # Locked, so that two processes make no two proposals.
         row = Agent.objects.select_for_update(of=("self",)).select_related("llm__provider").get(pk=agent.pk)
         if Proposal.objects.filter(kind=Kind.LIMIT, agent=row, status=Status.OPEN).exists():
             return None
@@ -102,7 +102,7 @@ def _propose_limit(agent: Agent, found: Collection[Finding], until: float) -> Pr
 
 
 def _replayed(change: LimitChange) -> dict[str, list[int]]:
-    """Each number of the replay by its name: under the limit in force, and under the one that is proposed."""
+    """Each number of the replay by name: [with the limit in force, with the proposed one]."""
     return {name: [value, getattr(change.then, name)] for name, value in vars(change.now).items()}
 
 
@@ -150,7 +150,7 @@ def _open(kind: str, *, after: dict[str, Any], **fields: Any) -> Proposal:
 
 @transaction.atomic
 def accept(*, proposal_id: int, by: User, change: Mapping[str, Any] | None = None) -> Proposal:
-    """Put a proposal into force as it is, or as `change` has it. Raises a DialogError that says why not."""
+    """Put a proposal into force, or `change` in its place. Raises a DialogError that says why not."""
     row = _locked(proposal_id, Status.OPEN)
     chosen = dict(row.after if change is None else change)
     try:
@@ -189,7 +189,7 @@ def _decide(row: Proposal, status: str, by: User) -> Proposal:
 
 
 def limit_in_force(agent: Agent) -> dict[str, Any]:
-    """The limit that is chosen for the agent, and what stands in its own fields."""
+    """The agent's limit by its settings, and its own two fields, as a proposal stores them."""
     one = Dialog(agent=agent, llm=agent.llm)
     chosen = by_limit(one).trace[0].tokens
     return {"limit": chosen, "own": agent.context_limit, "is_on": agent.context_budget}
@@ -252,12 +252,11 @@ def _set_chain(chain: list[str], *, by: User) -> None:
 
 
 class NotProposable(ValueError):
-    """This is not for the critic to change."""
+    """The critic may not change this."""
 
 
 def check_change(kind: str, change: Mapping[str, Any]) -> None:
-    """Check what a proposal changes. Raises NotProposable for every key but the one of its kind, and for an unfit
-    value."""
+    """Raises NotProposable where a change has another key than its kind's, or an unfit value."""
     if kind not in Kind.values or set(change) != {kind}:
         raise NotProposable(f"{kind}: {', '.join(map(str, change)) or 'nothing'} cannot be proposed.")
     value = change[kind]
@@ -275,24 +274,24 @@ def _is_chain(value: object) -> bool:
 
 
 MOST_DIALOGS = 20
-# Older runs were made by other versions, of other work.
+# Older runs are not read: they were made by other versions, for other work.
 RUNS_OF = timedelta(days=90)
 MOST_RUNS = 5000
 
 
-def happened(now: datetime) -> Iterator[Happened]:
-    """The events of the last day that are parts of patterns."""
+def happened(now: datetime) -> Iterator[PastEvent]:
+    """The last day's events that count for patterns, and the runs whose coherence was too low."""
     since = now - WINDOW
     events = ContextEvent.objects.filter(code__in=LEAST, happened_at__gt=since, agent__isnull=False)
     for code, agent_id, at in events.values_list("code", "agent_id", "happened_at"):
-        yield Happened(code=code, agent_id=agent_id, at=at)
+        yield PastEvent(code=code, agent_id=agent_id, at=at)
     drops = CompactionRun.objects.filter(coherence__lt=LEAST_COHERENCE, finished_at__gt=since)
     for agent_id, finished_at in drops.values_list("dialog__agent_id", "finished_at"):
-        yield Happened(code=COHERENCE_DROP, agent_id=agent_id, at=finished_at or now)
+        yield PastEvent(code=COHERENCE_DROP, agent_id=agent_id, at=finished_at or now)
 
 
 def subject_of(agent: Agent, config: ContextConfig, *, until: float) -> Subject | None:
-    """The agent with its newest dialogs, whoever owns them, as far as the time suffices. None without a limit."""
+    """The agent with its newest dialogs of any owner, as many as can be read until then. None where it has no limit."""
     one = Dialog(agent=agent, llm=agent.llm)
     guard = guard_of(one, config)
     if guard is None or not has_limit(one):
@@ -323,14 +322,14 @@ def _growths(agent: Agent, *, until: float) -> Iterator[tuple[Dialog, Growth]]:
             yield dialog, growth_of(dialog, reserve=guard.reserve)
 
 
-def runs(now: datetime) -> list[Run]:
-    """What the guard's own runs earned. LM Studio's chain is fixed, so its runs say nothing of the configured one."""
+def runs(now: datetime) -> list[RewardedRun]:
+    """The rewards of automatic runs. Not of LM Studio's LLMs: their chain is fixed, not the configured one."""
     found = CompactionRun.objects.filter(
         finished_at__gt=now - RUNS_OF, reward__isnull=False, estimated_before__isnull=False, trigger__in=BY_ITSELF
     ).exclude(dialog__llm__provider__kind=ProviderKind.LMSTUDIO)
     newest = found.select_related("dialog__llm__provider").order_by("-id").defer("view", "removed", "coverage")
     return [
-        Run(
+        RewardedRun(
             llm=run.dialog.llm.slug,
             chain=configured(run.chain),
             limit=run.limit_tokens,

@@ -1,7 +1,7 @@
-"""One catalogue file as frozen values, or one error that names file, line and field. Reads text; knows no database.
+"""Parses one catalogue file into frozen values, or raises one error that names file, line and field. No database.
 
-YAML is read as nodes: nodes know their line, and show a key that was written twice. What they say is checked by
-pydantic, as the files of dialogs are.
+YAML is read as nodes, which have line numbers and show duplicate keys. Their values are checked by pydantic, like the
+files of dialogs.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from dialogs.common.secrets import may_hold_key
 from dialogs.models.llm import Compaction, ProviderKind
 from dialogs.providers.addresses import clean_base_url
 
-# The C reader where PyYAML was built with it: ten times as fast, and this runs at every start.
+# PyYAML's C loader, if it was built: ten times as fast, and this runs at every start.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-# A script is no server: no file names it.
+# Scripted providers are for tests, not for files.
 KINDS = {
     **{kind.value: kind for kind in ProviderKind if kind != ProviderKind.SCRIPTED},
     "openai-compatible": ProviderKind.OPENAI,
@@ -89,7 +89,7 @@ def _unless_null(value: Any) -> Any:
 
 
 def _or_empty(value: Any) -> Any:
-    """What nothing is written of: a model is one all the same, and a file has no providers."""
+    """An empty value: a model without fields, a file without providers."""
     return {} if value is None else value
 
 
@@ -140,8 +140,8 @@ CATALOGUE: TypeAdapter[Catalogue] = TypeAdapter(Annotated[Catalogue, BeforeValid
 
 
 def read_catalogue(text: str, *, file: str, ignored: list[CatalogueError] | None = None) -> dict[str, ProviderEntry]:
-    """The providers of a file, by their short names. An empty file has none. Raises CatalogueError; a threshold that
-    is no number counts as left out, and is told in `ignored`."""
+    """The providers of a file, by their short names. Raises CatalogueError. A threshold that is no number counts as
+    left out, and is added to `ignored`."""
     nodes = _Nodes(file, text)
     try:
         return CATALOGUE.validate_python(nodes.values).providers
@@ -163,7 +163,7 @@ def _is_threshold(location: Location) -> bool:
 
 
 class _Nodes:
-    """A file's nodes, what they say, and the lines where they say it."""
+    """A file's nodes, their values, and their lines."""
 
     def __init__(self, file: str, text: str) -> None:
         self.file = file
@@ -216,7 +216,7 @@ class _Nodes:
         return CatalogueError(file=self.file, line=line + 1, field=path_of(location), problem=problem)
 
     def _line(self, location: Location) -> int:
-        """Where the last key stands that leads there."""
+        """The line of the last key in the path that exists."""
         node, line = self.root, 0
         for step in location:
             for key, value in node.value if isinstance(node, yaml.MappingNode) else ():

@@ -1,5 +1,5 @@
-"""Connecting a server: which ones are offered, what a person writes, and asking the server what it serves, before and
-while it is added. Called by a person's click, never in a transaction.
+"""Connecting a server: the choices, the form, and asking the server for its models, before and while one is added.
+Never in a transaction.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from dialogs.providers.registry import KINDS
 
 
 @dataclass(frozen=True, kw_only=True)
-class Offer:
-    """One choice. `name` becomes the provider's; `hint` says how the server is made ready."""
+class ServerPreset:
+    """One choice of server. `name` becomes the provider's; `hint` says how to prepare the server."""
 
     name: str
     label: str | Promise
@@ -39,10 +39,10 @@ class Offer:
 
 
 A_KEY = gettext_lazy("Make a key in your account there, and write it below. Then choose the models to talk with.")
-OFFERS: dict[str, Offer] = {
+OFFERS: dict[str, ServerPreset] = {
     offer.name: offer
     for offer in (
-        Offer(
+        ServerPreset(
             name="lmstudio",
             label="LM Studio",
             kind=ProviderKind.LMSTUDIO,
@@ -52,7 +52,7 @@ OFFERS: dict[str, Offer] = {
                 "the model is loaded with; choose it when you load the model."
             ),
         ),
-        Offer(
+        ServerPreset(
             name="ollama",
             label="Ollama",
             kind=ProviderKind.OLLAMA,
@@ -62,21 +62,21 @@ OFFERS: dict[str, Offer] = {
                 "request, and forbids it to drop old messages."
             ),
         ),
-        Offer(
+        ServerPreset(
             name="llamacpp",
             label="llama.cpp",
             kind=ProviderKind.LLAMACPP,
             address="http://127.0.0.1:8080",
             hint=gettext_lazy("Start llama-server with a model. It tells how large a window one request has."),
         ),
-        Offer(
+        ServerPreset(
             name="vllm",
             label="vLLM",
             kind=ProviderKind.OPENAI,
             address="http://127.0.0.1:8000/v1",
             hint=gettext_lazy("Start it with “vllm serve”. It tells each model's window."),
         ),
-        Offer(
+        ServerPreset(
             name="openai",
             label="OpenAI",
             kind=ProviderKind.OPENAI,
@@ -84,7 +84,7 @@ OFFERS: dict[str, Offer] = {
             hint=A_KEY,
             is_hosted=True,
         ),
-        Offer(
+        ServerPreset(
             name="anthropic",
             label="Anthropic",
             kind=ProviderKind.ANTHROPIC,
@@ -92,7 +92,7 @@ OFFERS: dict[str, Offer] = {
             hint=A_KEY,
             is_hosted=True,
         ),
-        Offer(
+        ServerPreset(
             name="openrouter",
             label="OpenRouter",
             kind=ProviderKind.OPENAI,
@@ -102,7 +102,7 @@ OFFERS: dict[str, Offer] = {
             ),
             is_hosted=True,
         ),
-        Offer(
+        ServerPreset(
             name="hosted",
             label=gettext_lazy("Another hosted service"),
             kind=ProviderKind.OPENAI,
@@ -113,7 +113,7 @@ OFFERS: dict[str, Offer] = {
             ),
             is_hosted=True,
         ),
-        Offer(
+        ServerPreset(
             name="openai-compatible",
             label=gettext_lazy("Any OpenAI-compatible server"),
             kind=ProviderKind.OPENAI,
@@ -135,7 +135,7 @@ NOT_THIS_KIND = (
     gettext_lazy("Something answers there, but not as this kind of server does."),
     gettext_lazy("Is it another kind? Is the address complete?"),
 )
-# What to look at, by the provider's error.
+# Advice for each of the provider's errors.
 ADVICE: dict[str, tuple[Promise, ...]] = {
     "provider_unreachable": UNREACHABLE,
     "authentication_refused": (
@@ -156,7 +156,7 @@ MOST_SHOWN = 40
 
 
 class ConnectForm(forms.Form):
-    """The key never comes back out: the browser keeps it in its field while the rest of the form is drawn anew."""
+    """The key is never sent back: the browser keeps it in its field while the rest of the form is replaced."""
 
     offer = forms.ChoiceField(choices=[(name, name) for name in OFFERS], widget=forms.HiddenInput)
     address = forms.CharField(
@@ -171,7 +171,7 @@ class ConnectForm(forms.Form):
     )
     part = forms.CharField(label=gettext_lazy("Part of the model's name"), required=False, max_length=100)
 
-    def __init__(self, data: QueryDict | None = None, *, offer: Offer, address: str = "") -> None:
+    def __init__(self, data: QueryDict | None = None, *, offer: ServerPreset, address: str = "") -> None:
         initial = {"offer": offer.name, "address": address or offer.address}
         super().__init__(data, initial=initial, auto_id="connect-%s", label_suffix="")
         if not offer.is_hosted:
@@ -184,7 +184,7 @@ class ConnectForm(forms.Form):
             raise forms.ValidationError(str(error)) from error
 
     def clean(self) -> dict[str, Any]:
-        """The address here: which ones are taken depends on the kind."""
+        """The address is checked here, since the valid ones depend on the kind."""
         data = super().clean() or self.cleaned_data
         if "offer" in data and "address" in data:
             try:
@@ -193,27 +193,29 @@ class ConnectForm(forms.Form):
                 self.add_error("address", str(error))
         return data
 
-    def wish(self) -> Wish:
+    def entered(self) -> ConnectInput:
         data = self.cleaned_data
-        return Wish(offer=OFFERS[data["offer"]], address=data["address"], key=data["key"], part=data["part"].strip())
+        return ConnectInput(
+            offer=OFFERS[data["offer"]], address=data["address"], key=data["key"], part=data["part"].strip()
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
-    """The form as a person filled it in. `part` is a part of the model's name that they look for."""
+class ConnectInput:
+    """The values of the form. `part`: a part of the model's name to search for."""
 
-    offer: Offer
+    offer: ServerPreset
     address: str
     key: str = field(default="", repr=False)
     part: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
-    """What the server answered. `problem` is empty when it did; `hidden` counts the models that are not shown."""
+class ServerAnswer:
+    """The server's answer. `problem`: why there is none. `hidden`: how many models are not shown."""
 
     said: str = ""
-    models: tuple[Model, ...] = ()
+    models: tuple[ServedModel, ...] = ()
     hidden: int = 0
     problem: str = ""
     # The address of an Ollama that is being connected as some other server.
@@ -222,64 +224,69 @@ class Found:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Added:
+class AddedModel:
     agent: Agent | None = None
     kept: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Model:
-    """One model that is served; once it is added, `agent`, and how it is kept from overflowing."""
+class ServedModel:
+    """One model of the server; once it is added also its agent, and how it is guarded (`kept`)."""
 
     facts: ModelFacts
     agent: Agent | None = None
     kept: str = ""
 
 
-def ask_server(wish: Wish) -> Found:
+def ask_server(entered: ConnectInput) -> ServerAnswer:
     """Ask the server for its models."""
-    return async_to_sync(_bounded)(wish, _settings(wish), _added(wish))
+    return async_to_sync(_bounded)(entered, _settings(entered), _added(entered))
 
 
-def add(wish: Wish, model_id: str) -> Model | Found:
-    """Make this model ready to chat with; what stands in the way, if the server does not know it."""
+def add(entered: ConnectInput, model_id: str) -> ServedModel | ServerAnswer:
+    """Add this model with an agent; or the problem, if the server does not know it."""
     try:
-        facts, is_ollama = async_to_sync(_facts)(_settings(wish), model_id)
+        facts, is_ollama = async_to_sync(_facts)(_settings(entered), model_id)
     except ProviderError as error:
         return _problem(error.code, str(error))
     except TimeoutError:
         return _silent()
-    offer = wish.offer
+    offer = entered.offer
     agent = connect(
-        name=offer.name, kind=offer.kind, label=str(offer.label), base_url=wish.address, api_key=wish.key, facts=facts
+        name=offer.name,
+        kind=offer.kind,
+        label=str(offer.label),
+        base_url=entered.address,
+        api_key=entered.key,
+        facts=facts,
     )
     record_server(provider=agent.llm.provider, is_ollama=is_ollama)
-    return Model(facts=facts, agent=agent, kept=kept_by_agent(agent))
+    return ServedModel(facts=facts, agent=agent, kept=kept_by_agent(agent))
 
 
-async def _bounded(wish: Wish, settings: ProviderSettings, added: dict[str, Added]) -> Found:
+async def _bounded(entered: ConnectInput, settings: ProviderSettings, added: dict[str, AddedModel]) -> ServerAnswer:
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
-            return await _look(wish, settings, added)
+            return await _look(entered, settings, added)
     except TimeoutError:
         return _silent()
 
 
-async def _look(wish: Wish, settings: ProviderSettings, added: dict[str, Added]) -> Found:
+async def _look(entered: ConnectInput, settings: ProviderSettings, added: dict[str, AddedModel]) -> ServerAnswer:
     result = await probe.test_connection(settings)
     if not result.ok:
         return _problem(result.error_code, result.text)
-    wanted = [facts for facts in result.models if wish.part.lower() in facts.model_id.lower()]
+    wanted = [facts for facts in result.models if entered.part.lower() in facts.model_id.lower()]
     shown = wanted[:MOST_SHOWN]
-    if KINDS[wish.offer.kind].list_is_terse:
+    if KINDS[entered.offer.kind].list_is_terse:
         shown = list(await asyncio.gather(*(_more(settings, facts) for facts in shown)))
-    models = tuple(Model(facts=facts, **vars(added.get(facts.model_id, Added()))) for facts in shown)
-    ollama = native_root(wish.address) if result.is_ollama else ""
-    return Found(said=result.text, models=models, hidden=len(wanted) - len(shown), ollama=ollama)
+    models = tuple(ServedModel(facts=facts, **vars(added.get(facts.model_id, AddedModel()))) for facts in shown)
+    ollama = native_root(entered.address) if result.is_ollama else ""
+    return ServerAnswer(said=result.text, models=models, hidden=len(wanted) - len(shown), ollama=ollama)
 
 
 async def _more(settings: ProviderSettings, facts: ModelFacts) -> ModelFacts:
-    """What the server says of this one model; where it says nothing, what its list said."""
+    """The server's facts about this model, else those of its list."""
     try:
         return await probe.read_limits(settings, facts.model_id)
     except ProviderError:
@@ -292,35 +299,39 @@ async def _facts(settings: ProviderSettings, model_id: str) -> tuple[ModelFacts,
         return await probe.read_limits(settings, model_id), await probe.is_ollama(settings)
 
 
-def _settings(wish: Wish) -> ProviderSettings:
+def _settings(entered: ConnectInput) -> ProviderSettings:
     """How to ask the server: with the key that was typed, else with the one that is stored for this address."""
-    known = provider_at(kind=wish.offer.kind, base_url=wish.address)
+    known = provider_at(kind=entered.offer.kind, base_url=entered.address)
     if known is None:
         return ProviderSettings(
-            name=wish.offer.name, kind=wish.offer.kind, base_url=wish.address, api_key=wish.key, connect_timeout=5.0
+            name=entered.offer.name,
+            kind=entered.offer.kind,
+            base_url=entered.address,
+            api_key=entered.key,
+            connect_timeout=5.0,
         )
     stored = settings_for(known)
-    return replace(stored, api_key=wish.key, problem="") if wish.key else stored
+    return replace(stored, api_key=entered.key, problem="") if entered.key else stored
 
 
-def _added(wish: Wish) -> dict[str, Added]:
+def _added(entered: ConnectInput) -> dict[str, AddedModel]:
     """The LLMs of this server that are stored already, by the model's name."""
-    return {llm.model_id: _one_added(llm) for llm in llms_at(kind=wish.offer.kind, base_url=wish.address)}
+    return {llm.model_id: _one_added(llm) for llm in llms_at(kind=entered.offer.kind, base_url=entered.address)}
 
 
-def _one_added(llm: LLM) -> Added:
+def _one_added(llm: LLM) -> AddedModel:
     agent = _agent(llm)
-    return Added(agent=agent, kept=kept_by_agent(agent)) if agent else Added()
+    return AddedModel(agent=agent, kept=kept_by_agent(agent)) if agent else AddedModel()
 
 
 def _agent(llm: LLM) -> Agent | None:
     return next((agent for agent in llm.agents.all() if agent.enabled and not (agent.is_demo or agent.is_direct)), None)
 
 
-def _problem(code: str, text: str) -> Found:
-    return Found(problem=text, advice=ADVICE.get(code, ()))
+def _problem(code: str, text: str) -> ServerAnswer:
+    return ServerAnswer(problem=text, advice=ADVICE.get(code, ()))
 
 
-def _silent() -> Found:
+def _silent() -> ServerAnswer:
     seconds = f"{PATIENCE_SECONDS:g}"
     return _problem("provider_unreachable", _("no answer within %(seconds)s seconds") % {"seconds": seconds})

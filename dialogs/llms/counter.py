@@ -1,9 +1,8 @@
-"""Who counts tokens for an LLM, corrected by its reports; and counting with the server's own tokenizer (llama.cpp,
-vLLM):
-each text is asked for once, and its size kept.
+"""The counter of tokens for an LLM, corrected by its reports; and counting with the server's own tokenizer (llama.cpp,
+vLLM), with a cache of the sizes.
 
-What cannot be asked (no time left, nobody answers, inside an event loop or a transaction) is counted here, so failure
-costs exactness and nothing else.
+What the server cannot be asked (no time left, no answer, inside an event loop or a transaction) is counted here: a
+failure costs only exactness.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ from health.tokens.counters import SERVER, Memory, counter_named
 logger = logging.getLogger(__name__)
 # How long all questions of one request may take together.
 SECONDS = 0.5
-# How long a server is not asked that does not count, and one that did not answer.
+# How long a server is not asked again: one that does not count, and one that did not answer.
 SILENCE_SECONDS, PAUSE_SECONDS = 3600.0, 30.0
 # The pause after a request that ran out of time.
 BREATH_SECONDS = 5.0
-# A trial text: people's words are not sent to a path that may not exist.
+# A text for trying the server: people's texts are not sent to a path that may not exist.
 TRIAL = "one two three"
 # By how much the server's sizes differ from ours is judged by so many tokens at least, in about so many characters.
 ENOUGH_TOKENS, ENOUGH_CHARS = 200, 20_000
@@ -69,7 +68,7 @@ def known_server(kind: str, base_url: str, model: str) -> KnownServer:
 
 
 def server_counter(llm: LLM, plain: Counter) -> Counter:
-    """The server of this LLM as a counter, if it counts; else `plain`, which is ours. So too where ours is exact."""
+    """The server of this LLM as a counter, if it counts and our own (`plain`) is not exact; else `plain`."""
     provider = llm.provider
     if plain.grade is Grade.EXACT or not KINDS[provider.kind].may_count or not llm.is_usable:
         return plain
@@ -81,8 +80,8 @@ def server_counter(llm: LLM, plain: Counter) -> Counter:
 
 @dataclass
 class ServerCounter:
-    """For one request: it asks for `left` seconds at most. `plain` counts what the server is not asked, as much more
-    or less as the server's sizes of the same request were."""
+    """For one request: it asks for at most `left` seconds. `plain` counts the rest, scaled by the ratio of the server's
+    sizes to ours in the same request."""
 
     llm: LLM
     plain: Counter
@@ -145,7 +144,7 @@ class ServerCounter:
 
 
 def _told(llm: LLM, asked: KnownServer, texts: list[str], seconds: float) -> dict[str, int]:
-    """What the server says of these texts. One that does not is left alone for a while."""
+    """The server's sizes of these texts. If it fails it is not asked again for a while."""
     found: list[int | None] = []
     try:
         found = _ask(settings_for(llm.provider), texts, llm.model_id, seconds)
@@ -169,7 +168,7 @@ def _ask(settings: ProviderSettings, texts: list[str], model: str, seconds: floa
 
 
 def _may_ask() -> bool:
-    """An event loop would stand still meanwhile, a transaction keep others waiting."""
+    """Not in an event loop or a transaction: asking would block it."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -178,7 +177,7 @@ def _may_ask() -> bool:
 
 
 def calibration_of(llm: LLM) -> Calibrating:
-    """What the reports taught of the counter that is used now; reports on another counter say nothing of it."""
+    """The calibration of the counter in use; reports on another counter do not apply."""
     return _calibration(llm, _plain(llm))
 
 

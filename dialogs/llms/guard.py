@@ -1,7 +1,7 @@
 """The guard of a dialog: how much its context may take, from when on it is compacted first, and by which strategies.
 
-Every dialog has one whose window is known or was learned, whoever drives it and whatever the provider. Everything here
-counts estimated tokens; what levels are made of, measured tokens, plays no part.
+Every dialog has one if its window is known or was learned, whoever drives it and whatever the provider. All tokens here
+are estimated; measured tokens, which make levels, are not used.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from health.limits import LEAST_USABLE_TOKENS, Term, effective_limit, output_res
 from health.monitor.levels import context_window, usable
 from health.tokens.windows import Bounds, ceiling
 
-# What runs for LM Studio unless staff want no model asked: its pruning agent, and where that fails, passages beside the
-# last five messages, else those alone.
+# The chain for LM Studio, unless staff want no model asked: its pruning agent; if that fails passages and the last five
+# messages; else these alone.
 LMSTUDIO_CHAIN = ("prune_with_agent", PASSAGES_AND_LAST_FIVE, "keep_last_five")
 
 
@@ -77,9 +77,9 @@ class Guard:
 
 @dataclass(frozen=True, kw_only=True)
 class KnownWindow:
-    """What is known of a window: its tokens, where that comes from, and the least answer that must have room.
+    """What is known of a window: its tokens, their source, and the least answer that must fit.
 
-    `bound` is what was learned; where that is a guess, `highest` is the most that was not refused yet.
+    `bound` was learned; if it is a guess, `highest` is the largest request that was not refused.
     """
 
     window: int | None
@@ -123,18 +123,18 @@ def guard_of(dialog: Dialog, config: ContextConfig | None = None) -> Guard | Non
 
 
 def config_of(dialog: Dialog, base: ContextConfig | None = None) -> ContextConfig:
-    """The settings in force for this dialog: everybody's, its LLM type's, its agent's. `base` in everybody's stead."""
+    """The settings in force for this dialog: everybody's (or `base`), then its LLM type's, then its agent's."""
     return config_for(dialog.agent.own_settings, llm_type=dialog.llm.limit_type, base=base)
 
 
 def active_guard(dialog: Dialog, config: ContextConfig | None = None) -> Guard | None:
-    """The guard where it acts by itself: None also where compaction is switched off."""
+    """The guard, if it acts by itself: None also where compaction is off."""
     guard = guard_of(dialog, config)
     return None if guard is None or guard.off else guard
 
 
 def has_limit(dialog: Dialog) -> bool:
-    """Has an admin set a limit, for the agent or for the LLM?"""
+    """Has an admin set a limit for the agent or the LLM?"""
     return dialog.agent.context_budget or bool(dialog.llm.limit_type)
 
 

@@ -1,6 +1,5 @@
-"""Loads beforehand what takes a second or two at the first answer: a provider's SDK, a vocabulary.
-
-Loaded beforehand, in a thread beside whatever comes first. Where that fails, the first answer loads it.
+"""Loads in a thread, in advance, what would take a second or two at the first answer: a provider's SDK, a vocabulary.
+If that fails, the first answer loads it.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from dialogs.models import LLM, ApiKey
 from dialogs.providers.registry import load
 from health.tokens.counters import counter_named
 
-# The page comes first: whoever has just started Dominds waits for that.
+# The delay, so that the first page comes before.
 AFTER_SECONDS = 3.0
 # A vocabulary takes up to 50 MB: those of the agents that are listed first.
 MOST_VOCABULARIES = 2

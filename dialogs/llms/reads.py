@@ -1,4 +1,4 @@
-"""What the driver, the commands and the admin read about providers and LLMs."""
+"""Reads of providers and LLMs, for the driver, the commands and the admin."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ def configured(llm: LLM) -> Configured:
 
 
 def loaded_window(llm: LLM) -> int | None:
-    """Of a model in LM Studio: what it is loaded with.
+    """The window with which a model in LM Studio is loaded.
 
-    An admin's number lowers that and never raises it; alone it counts where the server does not say.
+    An admin's number can lower it, not raise it; it counts alone where the server states none.
     """
     typed = llm.context_length if llm.context_length_source == WindowSource.ADMIN else None
     return min((window for window in (llm.detected_context_length, typed) if window), default=None)
 
 
 def max_output_of(dialog: Dialog) -> int | None:
-    """The most tokens that an answer may have: what a client asks for, else what the agent is given."""
+    """The maximum tokens of an answer: the client's, else the agent's."""
     asked = dialog.client.max_output_tokens if dialog.is_client_driven else None
     return asked or dialog.agent.max_output_tokens
 
 
 def settings_for(provider: Provider) -> ProviderSettings:
-    """Never raises: what is wrong with the row is told by `problem`, and fails the call, not the caller."""
+    """Never raises: a problem with the row is in `problem`, and only the call to the provider fails."""
     key, problem = _key(provider)
     return ProviderSettings(
         name=provider.name,
@@ -67,7 +67,7 @@ def _key(provider: Provider) -> tuple[str, str]:
 
 
 def missing_key(provider: Provider) -> str:
-    """Why a provider that wants a key has none; empty when it has one or needs none."""
+    """Why a provider lacks its key; empty if it has one or needs none."""
     variable = key_variable(provider)
     if provider.api_key_encrypted or not variable or key_in_environment(provider.api_key_env):
         return ""

@@ -14,7 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dialogs.llms.connecting import FIRST, OFFERS, ConnectForm, Found, Offer, add, ask_server
+from dialogs.llms.connecting import FIRST, OFFERS, ConnectForm, ServerAnswer, ServerPreset, add, ask_server
 from dialogs.llms.writes.providers import InvalidProvider
 
 MOST_CHARS = 500
@@ -34,7 +34,7 @@ def connect(request: HttpRequest) -> HttpResponse:
     form = ConnectForm(request.POST, offer=offer)
     if not form.is_valid():
         return _page(request, offer, form)
-    return _page(request, offer, form, found=ask_server(form.wish()))
+    return _page(request, offer, form, found=ask_server(form.entered()))
 
 
 @may_connect
@@ -47,10 +47,10 @@ def connect_add(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _page(request, offer, form)
     try:
-        added = add(form.wish(), request.POST.get("model", ""))
+        added = add(form.entered(), request.POST.get("model", ""))
     except InvalidProvider as error:
-        added = Found(problem=str(error))
-    if isinstance(added, Found):
+        added = ServerAnswer(problem=str(error))
+    if isinstance(added, ServerAnswer):
         return _page(request, offer, form, found=added)
     if not request.htmx:  # type: ignore[attr-defined]
         said = _("%(agent)s is added. Begin a dialog with it.") % {"agent": added.agent}
@@ -59,12 +59,12 @@ def connect_add(request: HttpRequest) -> HttpResponse:
     return render(request, "dialogs/_connect_model.html", {"model": added, "just_added": True})
 
 
-def _offer(request: HttpRequest) -> Offer:
+def _offer(request: HttpRequest) -> ServerPreset:
     asked = request.POST.get("offer") or request.GET.get("offer") or FIRST
     return OFFERS.get(asked, OFFERS[FIRST])
 
 
-def _page(request: HttpRequest, offer: Offer, form: ConnectForm, **context: Any) -> HttpResponse:
+def _page(request: HttpRequest, offer: ServerPreset, form: ConnectForm, **context: Any) -> HttpResponse:
     """The page; for htmx only the part below the tabs."""
     is_fragment = bool(request.htmx)  # type: ignore[attr-defined]
     template = "dialogs/_connect.html" if is_fragment else "dialogs/connect.html"

@@ -1,8 +1,8 @@
-"""How large the window is right now, asked of the server where that can change while nobody looks.
+"""The present size of the window, read from the server where it can change at any time.
 
-LM Studio loads and unloads models as it likes, and cuts what does not fit without a word: without a window that it
-told some seconds ago, nothing is sent to it. Other servers refuse what does not fit, so they may stay unknown.
-Also what use has taught about a window, as the panel and the admin show it.
+LM Studio loads and unloads models by itself, and cuts silently what does not fit: without a window that was read some
+seconds ago, nothing is sent to it. Other servers refuse what does not fit, so their window may be unknown. Also what
+use has taught of a window, for the panel and the admin.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def tells_window(llm: LLM) -> bool:
 
 
 async def refusal(llm: LLM) -> ProviderError | None:
-    """Make the window fresh; why nothing may be sent, if so."""
+    """Read the window again; the error, if nothing may be sent."""
     try:
         await fresh_window(llm)
     except ProviderError as error:
@@ -75,7 +75,7 @@ async def refusal(llm: LLM) -> ProviderError | None:
 
 
 async def window_now(llm: LLM) -> int | None:
-    """What the server says of its window when it is asked again; None where it does not say or does not answer."""
+    """The window, read from the server again; None if it states none or does not answer."""
     with suppress(ProviderError):
         facts = await probe.read_limits(await in_db(settings_for)(llm.provider), llm.model_id)
         if facts.context_length:
@@ -104,7 +104,7 @@ def _unavailable(llm: LLM, note: str) -> str:
 
 
 async def _load(llm: LLM, tokens: int) -> ModelFacts:
-    """Have it loaded as staff want it, once: who comes while another has it loaded waits for that."""
+    """Have the model loaded with the admin's window; wait if another process is having it loaded."""
     settings = await in_db(settings_for)(llm.provider)
     most = timedelta(seconds=settings.read_timeout)
     if await in_db(claim_loading)(llm=llm, for_at_most=most):
@@ -146,7 +146,7 @@ def _stale(llm: LLM) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class LearnedWindow:
-    """`bounds` are of the LLM: everybody who speaks with it taught them, and shares them."""
+    """`bounds` belong to the LLM: all its dialogs teach and share them."""
 
     bounds: Bounds
     refusal_is_doubted: bool
@@ -155,7 +155,7 @@ class LearnedWindow:
 
     @property
     def is_doubted(self) -> bool:
-        """A larger request may be tried again."""
+        """Is the bound so uncertain that a larger request may be tried?"""
         return self.refusal_is_doubted or self.cut_is_doubted
 
 

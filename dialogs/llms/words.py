@@ -1,5 +1,4 @@
-"""How a model is kept from overflowing, and where a limit comes from, in one line: the same for commands, pages and the
-doctor."""
+"""How a model is guarded, and where its limit comes from, in one line, for commands, pages and the doctor."""
 
 from __future__ import annotations
 
@@ -58,7 +57,7 @@ def kept_in_dialog(dialog: Dialog) -> str:
 
 
 def who_switched_off(dialog: Dialog) -> str:
-    """Where compaction is switched off (LLM, agent or dialog, the widest of them); empty where it is on."""
+    """Where compaction is switched off (LLM, else agent, else dialog); empty if it is on."""
     if dialog.llm.compaction == Compaction.OFF:
         return _("for this LLM")
     if dialog.agent.compaction == Compaction.OFF:
@@ -67,15 +66,15 @@ def who_switched_off(dialog: Dialog) -> str:
 
 
 @dataclass(frozen=True)
-class Switch:
-    """Whether a dialog is compacted by itself, who says no, and what off means with its LLM."""
+class CompactionSwitch:
+    """Whether a dialog is compacted by itself; if not, where that was switched off, and what it means with its LLM."""
 
     is_off: bool
     is_here: bool
     words: str
 
 
-def switched_off(dialog: Dialog) -> Switch:
+def switched_off(dialog: Dialog) -> CompactionSwitch:
     elsewhere = Compaction.OFF in (dialog.llm.compaction, dialog.agent.compaction)
     is_here = dialog.compaction == Compaction.OFF
     if elsewhere:
@@ -90,7 +89,7 @@ def switched_off(dialog: Dialog) -> Switch:
             "Off: nothing is compacted by itself. What does not fit is refused by the server, and you can compact and "
             "ask again."
         )
-    return Switch(elsewhere or is_here, is_here, said)
+    return CompactionSwitch(elsewhere or is_here, is_here, said)
 
 
 def better_as_ollama() -> str:

@@ -1,6 +1,6 @@
-"""The MCP server: what a person's own programs may read of their dialogs, with their key. It writes nothing.
+"""The MCP server: with a person's API key, programs read that person's dialogs. It writes nothing.
 
-`server.py` is the list of what there is; `http.py` and the command `mcp` are the two ways in.
+`server.py` lists the tools and resources; `http.py` serves them over HTTP, the command `mcp` over stdin and stdout.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What each tool is asked with. These classes are the JSON schemas that clients are shown.
+"""The arguments of each tool. Clients get these classes as JSON schemas.
 
-The schemas stay flat, without unions and references: not every client's model knows those. So "nothing" is 0 or "".
+The schemas are flat, without unions and references, which not every model understands. So "nothing" is 0 or "".
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Arguments(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def without_nulls(cls, found: Any) -> Any:
-        """Models fill in what they leave out."""
+        """Drop nulls: models write them for arguments that they leave out."""
         return {name: value for name, value in found.items() if value is not None}
 
 

@@ -1,7 +1,7 @@
 """`/mcp`: the MCP server over streamable HTTP, as an ASGI application beside Django's.
 
-Every request stands for itself: no sessions, answers in JSON, so any web process can answer any of them. The SDK's
-manager lives as long as one request, for Daphne has no lifespan in which a longer one could be started and ended.
+It has no sessions and answers in JSON, so any web process can answer any request. The SDK's session manager lives for
+one request, since Daphne has no ASGI lifespan in which to start and end a longer one.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from dialogs.common.threads import in_db, own_threads
 from dialogs.mcp_server.server import build_server
 from dialogs.models import ApiKey
 
-# A request is a few arguments.
+# The largest request body; a request is a few arguments.
 MOST_BYTES = 256 * 1024
 
 
 async def mcp_over_http(scope: Scope, receive: Receive, send: Send) -> None:
     with own_threads():
         try:
-            # The query means nothing here, so it may hold anything.
+            # The query string is ignored, so it need not be valid.
             request = ASGIRequest({**scope, "query_string": b""}, BytesIO())
             key = await _admitted(request)
         except ApiError as error:
@@ -54,7 +54,7 @@ async def _admitted(request: ASGIRequest) -> ApiKey:
 
 
 def _check_sender(request: ASGIRequest) -> None:
-    """A page of somebody else's, in a browser on this machine, must not reach this by a name that leads here."""
+    """Refuse unknown hosts and origins: against DNS rebinding by a page in a browser on this machine."""
     try:
         request.get_host()
     except DisallowedHost:
@@ -73,7 +73,7 @@ def _is_ours(origin: str) -> bool:
 
 
 def _here(request: ASGIRequest) -> dict[str, str]:
-    """The conversation that the client says it is in, by the headers that `/v1` knows too."""
+    """The conversation that the client names in the headers of `/v1`."""
     named = {"dialog_id": request.headers.get(DIALOG_HEADER, "").strip()[:40], "chat": chat_in(request.headers)}
     return {name: value for name, value in named.items() if value}
 

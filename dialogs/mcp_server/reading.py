@@ -1,7 +1,7 @@
-"""One function a tool: from a person and the arguments to the result. Sync, and reads only. A page goes on from what
-was shown last, not from a number of rows: what comes in meanwhile shifts nothing.
+"""One function for each tool, from a person and arguments to a result. Synchronous, and only reads.
 
-A dialog is looked up among its owner's: somebody else's is not there.
+A cursor names the last row that was shown, not a number of rows, so that new rows shift no page. Dialogs are looked up
+among the person's own; others do not exist here.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from django.db.models.functions import Left, Length
 from dialogs.common.errors import in_words
 from dialogs.compaction.reads.archive import archived_text
 from dialogs.compaction.reads.compaction_rows import HEAVY, view_texts
-from dialogs.mcp_server import arguments as asked
+from dialogs.mcp_server import arguments
 from dialogs.mcp_server.results import (
     Call,
     Compaction,
     Compactions,
-    Covered,
+    CoverageRow,
     Dialogs,
     DialogSummary,
     Fact,
-    Found,
     LedgerEntry,
     MessageText,
     Reading,
     Readings,
     Recalled,
+    RecalledPassage,
     Receipt,
-    Remembered,
-    Said,
+    SearchHit,
     SearchHits,
     Step,
     Transcript,
+    TranscriptMessage,
 )
 from dialogs.models import Course, Dialog, Message
 from dialogs.transcript.model_view import NEEDED, holding_id
@@ -48,15 +48,15 @@ from dialogs.transcript.reads.archived_messages import archived_ids
 from dialogs.transcript.reads.dialogs import Shelf, owned_dialog
 from dialogs.transcript.reads.dialogs import list_dialogs as shelf_of
 from dialogs.transcript.reads.path import read_tree
-from dialogs.transcript.search import Hit, Passage, recalled, search
+from dialogs.transcript.search import ArchivePassage, Hit, recalled, search
 from health.models import CompactionRun
 from health.selectors import Point, history_before, latest_levels
 
 Listed = TypeVar("Listed")
 
 
-class UnknownPlace(ValueError):
-    """A page was asked for that goes on from nowhere."""
+class InvalidCursor(ValueError):
+    """The cursor names no row."""
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,13 @@ def page_of(found: Iterable[Listed], limit: int) -> Page[Listed]:
     return Page(rows[:limit], has_more=len(rows) > limit)
 
 
-def place_of(dialog: Dialog) -> str:
-    """What `dialogs_page` goes on after."""
+def cursor_after(dialog: Dialog) -> str:
+    """The cursor for the dialogs after this one."""
     return f"{dialog.active_at.isoformat()}/{dialog.pk}"
 
 
 def dialogs_page(*, user: User, shelf: Shelf, search: str, after: str, limit: int) -> Page[Dialog]:
-    """Dialogs of this person's, the latest activity first. `after` is empty, or the place of the last one shown."""
+    """The person's dialogs, the latest activity first. `after` is a cursor, or empty for the first page."""
     found = shelf_of(user=user, state=shelf, search=search).order_by("-active_at", "-pk")
     if after:
         moment, pk = _place(after)
@@ -89,20 +89,20 @@ def _place(text: str) -> tuple[datetime, UUID]:
     try:
         found = datetime.fromisoformat(moment), UUID(pk)
     except ValueError:
-        raise UnknownPlace(text) from None
+        raise InvalidCursor(text) from None
     if found[0].tzinfo is None:
-        raise UnknownPlace(text)
+        raise InvalidCursor(text)
     return found
 
 
 def _heads() -> QuerySet[Message]:
-    """A message may be megabytes long: only its beginning is read, as `head`, and how long it is, as `chars`."""
+    """Messages with their beginning (`head`) and length (`chars`) only: a message may be megabytes long."""
     read = Message.objects.select_related("course").prefetch_related("calls")
     return read.annotate(head=Left("content", HEAD_CHARS), chars=Length("content")).defer("content", "parts")
 
 
 def runs_page(dialog: Dialog, *, before: int, limit: int) -> Page[CompactionRun]:
-    """The newest first, without what is long in them; those before a run where `before` is its id, not 0."""
+    """The newest first, without their long columns. `before`: only older runs than the one with this id, unless 0."""
     found = CompactionRun.objects.filter(dialog=dialog).defer(*HEAVY).order_by("-pk")
     return page_of((found.filter(pk__lt=before) if before else found)[: limit + 1], limit)
 
@@ -112,7 +112,7 @@ def run_of(dialog: Dialog, run_id: int) -> CompactionRun | None:
 
 
 def runs_in_force(dialog: Dialog) -> frozenset[int]:
-    """The runs whose view is what the model sees of their course, on the branch that is shown."""
+    """The runs whose view is in force in their course, on the current branch."""
     said = frozenset(read_tree(dialog.pk).path(dialog.current_leaf_id))
     runs = CompactionRun.objects.filter(dialog=dialog).only(*NEEDED).in_bulk()
     heads = Course.objects.filter(dialog=dialog, head_run__isnull=False).values_list("head_run_id", flat=True)
@@ -131,20 +131,20 @@ WRITTEN_CHARS = 4_000
 Row = TypeVar("Row")
 
 
-class NothingThere(LookupError):
-    """`str(error)` says what there is none of."""
+class NotFound(LookupError):
+    """`str(error)` names what does not exist."""
 
 
 def dialog_of(user: User, dialog_id: UUID) -> Dialog:
     try:
         return owned_dialog(user=user, dialog_id=dialog_id)
     except Dialog.DoesNotExist:
-        raise NothingThere(f"There is no dialog {dialog_id}. list_dialogs shows those there are.") from None
+        raise NotFound(f"There is no dialog {dialog_id}. list_dialogs shows those there are.") from None
 
 
-def list_dialogs(user: User, args: asked.ListDialogs) -> Dialogs:
+def list_dialogs(user: User, args: arguments.ListDialogs) -> Dialogs:
     page = dialogs_page(user=user, shelf=args.shelf, search=args.query, after=args.cursor, limit=args.limit)
-    cursor = place_of(page.rows[-1]) if page.has_more else None
+    cursor = cursor_after(page.rows[-1]) if page.has_more else None
     return Dialogs(dialogs=_summaries(page.rows), next_cursor=cursor)
 
 
@@ -165,11 +165,11 @@ def _summaries(dialogs: Sequence[Dialog]) -> list[DialogSummary]:
     ]
 
 
-def read_dialog(user: User, args: asked.ReadDialog) -> Transcript:
+def read_dialog(user: User, args: arguments.ReadDialog) -> Transcript:
     dialog = dialog_of(user, args.dialog_id)
     path = read_tree(dialog.pk).path(dialog.current_leaf_id)
     if args.cursor and args.cursor not in path:
-        raise UnknownPlace(args.cursor)
+        raise InvalidCursor(args.cursor)
     end = path.index(args.cursor) if args.cursor else len(path)
     ids = path[max(0, end - args.limit) : end]
     found, archived = _heads().in_bulk(ids), archived_ids(dialog.pk)
@@ -181,13 +181,13 @@ def read_dialog(user: User, args: asked.ReadDialog) -> Transcript:
     )
 
 
-def _said(message: Message, archived: frozenset[int]) -> Said:
+def _said(message: Message, archived: frozenset[int]) -> TranscriptMessage:
     head, chars = message.head, message.chars  # type: ignore[attr-defined]  # annotated by `_heads`
     calls = [
         Call(name=call.name, arguments=cut(call.arguments, ARGUMENTS_CHARS), status=call.status)
         for call in message.calls.all()
     ]
-    return Said(
+    return TranscriptMessage(
         id=message.pk,
         course=message.course.number,
         role=message.role,
@@ -205,12 +205,12 @@ def cut(text: str, chars: int) -> str:
     return text if len(text) <= chars else f"{text[:chars]}…"
 
 
-def read_message(user: User, args: asked.ReadMessage) -> MessageText:
+def read_message(user: User, args: arguments.ReadMessage) -> MessageText:
     text = archived_text(dialog_of(user, args.dialog_id), message_id=args.message_id)
     if text is None:
-        raise NothingThere(f"There is no message {args.message_id} in this dialog.")
+        raise NotFound(f"There is no message {args.message_id} in this dialog.")
     if args.cursor > len(text):
-        raise UnknownPlace(args.cursor)
+        raise InvalidCursor(args.cursor)
     end = args.cursor + TEXT_CHARS
     return MessageText(
         id=args.message_id,
@@ -221,48 +221,50 @@ def read_message(user: User, args: asked.ReadMessage) -> MessageText:
     )
 
 
-def search_archive(user: User, args: asked.SearchArchive) -> SearchHits:
+def search_archive(user: User, args: arguments.SearchArchive) -> SearchHits:
     dialog = dialog_of(user, args.dialog_id)
     end = args.cursor + args.limit
     hits = search(dialog.pk, args.query, limit=end + 1, removed_only=not args.also_current, any_word=args.any_word)
     page = page_of(hits[args.cursor :], args.limit)
-    return SearchHits(hits=[_found(hit) for hit in page.rows], next_cursor=end if page.has_more else None)
+    return SearchHits(hits=[_search_hit(hit) for hit in page.rows], next_cursor=end if page.has_more else None)
 
 
-def _found(hit: Hit) -> Found:
+def _search_hit(hit: Hit) -> SearchHit:
     said = hit.message
-    return Found(id=said.pk, course=said.course.number, role=said.role, said_at=said.created_at, snippet=hit.snippet)
+    return SearchHit(
+        id=said.pk, course=said.course.number, role=said.role, said_at=said.created_at, snippet=hit.snippet
+    )
 
 
-def recall(user: User, args: asked.Recall) -> Recalled:
+def recall(user: User, args: arguments.Recall) -> Recalled:
     dialog = _named(user, args)
     found = recalled(dialog, args.query, limit=args.limit)
-    return Recalled(dialog=dialog.pk, passages=[_remembered(passage) for passage in found])
+    return Recalled(dialog=dialog.pk, passages=[_recalled_passage(passage) for passage in found])
 
 
-def _named(user: User, args: asked.Recall) -> Dialog:
-    """The dialog by its id, else by the client's own name of it: of several with that name the newest."""
+def _named(user: User, args: arguments.Recall) -> Dialog:
+    """The dialog by its id, else the newest with this client's chat name."""
     if args.dialog_id:
         try:
             return dialog_of(user, UUID(args.dialog_id))
         except ValueError:
-            raise NothingThere(f"There is no dialog {args.dialog_id}. list_dialogs shows those there are.") from None
+            raise NotFound(f"There is no dialog {args.dialog_id}. list_dialogs shows those there are.") from None
     if not args.chat:
-        raise NothingThere(UNNAMED)
+        raise NotFound(UNNAMED)
     owned = Dialog.objects.filter(owner=user, trashed_at=None, client__chat=args.chat)
     if found := owned.select_related("agent", "llm").order_by("-active_at").first():
         return found
-    raise NothingThere(f"There is no conversation that a client calls {args.chat}.")
+    raise NotFound(f"There is no conversation that a client calls {args.chat}.")
 
 
-def _remembered(passage: Passage) -> Remembered:
+def _recalled_passage(passage: ArchivePassage) -> RecalledPassage:
     said = passage.message
-    return Remembered(
+    return RecalledPassage(
         message=said.pk, course=said.course.number, role=said.role, said_at=said.created_at, text=passage.text
     )
 
 
-def list_readings(user: User, args: asked.ListReadings) -> Readings:
+def list_readings(user: User, args: arguments.ListReadings) -> Readings:
     dialog = dialog_of(user, args.dialog_id)
     newest = reversed(history_before(dialog.pk, limit=args.limit + 1, before=args.cursor))
     page = page_of(newest, args.limit)
@@ -286,7 +288,7 @@ def _reading(point: Point) -> Reading:
     )
 
 
-def list_compactions(user: User, args: asked.ListCompactions) -> Compactions:
+def list_compactions(user: User, args: arguments.ListCompactions) -> Compactions:
     dialog = dialog_of(user, args.dialog_id)
     page = runs_page(dialog, before=args.cursor, limit=args.limit)
     in_force = runs_in_force(dialog)
@@ -314,12 +316,12 @@ def _compaction(run: CompactionRun, in_force: frozenset[int]) -> Compaction:
     )
 
 
-def read_compaction(user: User, args: asked.ReadCompaction) -> Receipt:
-    """The four lists are turned over together: each page has the next rows of every one that has more."""
+def read_compaction(user: User, args: arguments.ReadCompaction) -> Receipt:
+    """The four lists share one cursor: a page has the next rows of each."""
     dialog = dialog_of(user, args.dialog_id)
     run = run_of(dialog, args.compaction_id)
     if run is None:
-        raise NothingThere(f"There is no compaction {args.compaction_id} in this dialog. See list_compactions.")
+        raise NotFound(f"There is no compaction {args.compaction_id} in this dialog. See list_compactions.")
     losses = sorted(run.losses, key=lambda loss: bool(loss["kept"]))
     written = view_texts(run)
     end = args.cursor + args.limit
@@ -331,7 +333,7 @@ def read_compaction(user: User, args: asked.ReadCompaction) -> Receipt:
     return Receipt(
         compaction=_compaction(run, runs_in_force(dialog)),
         steps=[_step(row) for row in run.steps],
-        coverage=[_covered(row) for row in here(run.coverage)],
+        coverage=[_coverage_row(row) for row in here(run.coverage)],
         coverage_total=len(run.coverage),
         losses=[_fact(row) for row in here(losses)],
         losses_total=len(losses),
@@ -353,8 +355,10 @@ def _step(row: Mapping[str, Any]) -> Step:
     )
 
 
-def _covered(row: Mapping[str, Any]) -> Covered:
-    return Covered(message=str(row["message"]), extent=row["extent"], read_chars=row["read"], total_chars=row["total"])
+def _coverage_row(row: Mapping[str, Any]) -> CoverageRow:
+    return CoverageRow(
+        message=str(row["message"]), extent=row["extent"], read_chars=row["read"], total_chars=row["total"]
+    )
 
 
 def _fact(row: Mapping[str, Any]) -> Fact:

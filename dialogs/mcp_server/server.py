@@ -1,5 +1,5 @@
-"""The SDK's server with our handlers: the tools, and dialogs as resources, for clients in which a person attaches one
-(`dominds://dialogs/<id>`, its newest messages). Whose dialogs it shows is asked anew for every request.
+"""The SDK's server with our handlers: the tools, and dialogs as resources (`dominds://dialogs/<id>`: its newest
+messages), for clients in which a person attaches one. Each request is authenticated again.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from dialogs.api.errors import ApiError
 from dialogs.common.threads import in_db
 from dialogs.mcp_server import arguments, reading, results
 from dialogs.mcp_server.arguments import ListDialogs, ReadDialog
-from dialogs.mcp_server.reading import NothingThere, UnknownPlace, list_dialogs, read_dialog
+from dialogs.mcp_server.reading import InvalidCursor, NotFound, list_dialogs, read_dialog
 from dominds import __version__
 
-Asked = TypeVar("Asked", bound=arguments.Arguments)
+Args = TypeVar("Args", bound=arguments.Arguments)
 Answer = TypeVar("Answer", bound=BaseModel)
 READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
@@ -51,12 +51,12 @@ WRONG_CURSOR = "cursor: it leads nowhere. Begin again without it."
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadTool(Generic[Asked, Answer]):
-    """Named as the function that reads, which says with its types what is asked and answered."""
+class ReadTool(Generic[Args, Answer]):
+    """A tool. Its name and schemas come from the name and types of the function `read`."""
 
     title: str
     description: str
-    read: Callable[[User, Asked], Answer]
+    read: Callable[[User, Args], Answer]
     in_words: Callable[[Answer], str]
 
     @property
@@ -64,7 +64,7 @@ class ReadTool(Generic[Asked, Answer]):
         return self.read.__name__
 
     @property
-    def asked(self) -> type[Asked]:
+    def asked(self) -> type[Args]:
         return get_type_hints(self.read)["args"]
 
     @property
@@ -82,17 +82,17 @@ class ReadTool(Generic[Asked, Answer]):
         )
 
     def call(self, user: User, given: Mapping[str, Any]) -> CallToolResult:
-        """The tool's result. Wrong arguments are told in it, where the model reads them and can ask better."""
+        """Invalid arguments give a result that says so: the model reads it and can try again."""
         try:
             asked = self.asked.model_validate(dict(given))
-            # A client's model reads it, whoever uses the machine.
+            # English, since a client's model reads it.
             with translation.override("en"):
                 answer = self.read(user, asked)
         except ValidationError as error:
-            return failed(_what_is_wrong(error))
-        except UnknownPlace:
+            return failed(_validation_text(error))
+        except InvalidCursor:
             return failed(WRONG_CURSOR)
-        except NothingThere as error:
+        except NotFound as error:
             return failed(str(error))
         text = TextContent(type="text", text=self.in_words(answer))
         return CallToolResult(content=[text], structured_content=answer.model_dump(mode="json"))
@@ -102,7 +102,7 @@ def failed(words: str) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=words)], is_error=True)
 
 
-def _what_is_wrong(error: ValidationError) -> str:
+def _validation_text(error: ValidationError) -> str:
     faults = error.errors(include_url=False, include_context=False, include_input=False)
     return "\n".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults)
 
@@ -200,7 +200,7 @@ TEMPLATES = ListResourceTemplatesResult(
 logger = logging.getLogger(__name__)
 
 RECALL = "recall"
-# Raises ApiError where the key is no longer good.
+# Returns the person whose dialogs are read. Raises ApiError where the key is no longer valid.
 Owner = Callable[[], Awaitable[User]]
 Context = ServerRequestContext[Any]
 Result = TypeVar("Result")
@@ -237,11 +237,11 @@ def _dialog_id(uri: str) -> UUID:
     try:
         return UUID(uri.removeprefix(BEFORE_ID)) if uri.startswith(BEFORE_ID) else UUID("")
     except ValueError:
-        raise NothingThere(f"There is no resource {uri}.") from None
+        raise NotFound(f"There is no resource {uri}.") from None
 
 
 class Reader:
-    """The handlers that need to know whose request it is."""
+    """The handlers that need the request's person."""
 
     def __init__(self, owner: Owner, here: Mapping[str, str]) -> None:
         self._owner, self._here = owner, here
@@ -251,15 +251,15 @@ class Reader:
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"There is no tool {params.name}. tools/list has those there are.")
         try:
-            return await in_db(tool.call)(await self._owner(), self._meant(params))
+            return await in_db(tool.call)(await self._owner(), self._arguments(params))
         except ApiError as error:
             return failed(error.message)
         except Exception:
             logger.exception("The MCP tool %s failed", params.name)
             return failed("Dominds failed while it was reading. Its log has the details.")
 
-    def _meant(self, params: CallToolRequestParams) -> Mapping[str, Any]:
-        """`recall` is of the conversation in which it is called, unless it names another one."""
+    def _arguments(self, params: CallToolRequestParams) -> Mapping[str, Any]:
+        """For `recall`, the conversation in which it is called is added, unless the arguments name one."""
         given = params.arguments or {}
         is_named = params.name != RECALL or any(given.get(name) for name in ("dialog_id", "chat"))
         return given if is_named else {**given, **self._here}
@@ -273,9 +273,9 @@ class Reader:
     async def _resource(self, read: Callable[[User, str], Result], name: str | None) -> Result:
         try:
             return await in_db(read)(await self._owner(), name or "")
-        except (ApiError, NothingThere) as error:
+        except (ApiError, NotFound) as error:
             raise MCPError(INVALID_PARAMS, str(error)) from error
-        except (ValidationError, UnknownPlace) as error:
+        except (ValidationError, InvalidCursor) as error:
             raise MCPError(INVALID_PARAMS, WRONG_CURSOR) from error
         except Exception as error:
             logger.exception("An MCP resource could not be read")
@@ -283,7 +283,7 @@ class Reader:
 
 
 def build_server(owner: Owner, here: Mapping[str, str] = MappingProxyType({})) -> Server[Any]:
-    """`here` names the conversation in which the client calls, where it says so: its `dialog_id` or `chat`."""
+    """`here`: the conversation in which the client calls, if it is known, as `dialog_id` or `chat`."""
     reader = Reader(owner, here)
     return Server(
         "dominds",

@@ -1,4 +1,4 @@
-"""Agents, which are instructions and the LLM that follows them, and the MCP servers whose tools they may be given."""
+"""Agents (an LLM with instructions and tools), and the MCP servers that offer them tools."""
 
 from __future__ import annotations
 
@@ -12,17 +12,15 @@ from dialogs.models.llm import Compaction
 
 
 def unless_direct(collector: Any, field: Any, agents: Any, using: str) -> None:
-    """On deleting an LLM: its agents would be left unable to answer. The hidden one that only stands for it goes too.
-
-    Where dialogs speak to that one, they keep it, and so the LLM.
-    """
+    """on_delete of an agent's LLM: agents protect it, except the hidden one that stands for the LLM, which is deleted
+    too. That one is protected by its dialogs, and so is the LLM."""
     if others := agents.filter(is_direct=False):
         models.PROTECT(collector, field, others, using)
     models.CASCADE(collector, field, agents, using)
 
 
 class WhenFull(models.TextChoices):
-    """What comes first when the context of an agent fills."""
+    """What happens first when the agent's context fills."""
 
     COMPACT = "compact", _("compact the history")
     REMIND = "remind", _("remind the agent to begin a new course")
@@ -80,7 +78,7 @@ class Agent(models.Model):
     mcp_servers = models.ManyToManyField(
         "dialogs.McpServer", blank=True, related_name="agents", verbose_name=_("MCP servers")
     )
-    # Stands for an LLM that clients speak to by itself: no instructions, listed nowhere.
+    # Stands for an LLM that clients of `/v1` use without an agent: no instructions, listed nowhere.
     is_direct = models.BooleanField(default=False, editable=False)
     is_demo = models.BooleanField(_("demo"), default=False, editable=False)
     enabled = models.BooleanField(_("enabled"), default=True)
@@ -114,7 +112,7 @@ class McpServer(models.Model):
     # What it offered when it was last asked: [{"name", "description", "inputSchema", "annotations"}, ...].
     tools = models.JSONField(default=list, blank=True, editable=False)
     tools_read_at = models.DateTimeField(_("tools read"), null=True, blank=True, editable=False)
-    # Why it could not be asked, when it could not.
+    # Why its tools could not be read; empty if they could.
     problem = models.TextField(_("problem"), blank=True, editable=False)
 
     class Meta:

@@ -1,8 +1,7 @@
-"""A dialog, the courses and autonomous runs it goes through, the reminders that its agent keeps, and what was changed
-in what the model sees.
+"""A dialog with its courses, autonomous runs, reminders and changes of view; and the conversation of a client.
 
-The turn's bookkeeping stands here too. Work is due while `wake_seq > handled_seq`; a worker claims the dialog by
-conditional update, and `lease_token`, which only grows, fences off whoever held it before.
+The driver's columns are here too. Work is due while `wake_seq > handled_seq`. A worker claims the dialog by a
+conditional update that raises `lease_token`; writes with an older token are refused.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ class WorkLanguage(models.TextChoices):
 
 
 class PausedBy(models.TextChoices):
-    """Why the driver does nothing more of its own accord until a person speaks or lets it go on."""
+    """Why the driver does nothing by itself until a person writes or resumes the dialog."""
 
     NOBODY = "", ""
     PERSON = "person", _("a person")
     FAILURE = "failure", _("a failure")
     ROUNDS = "rounds", _("too many tool rounds")
     PROMPTS = "prompts", _("too many automatic prompts")
-    # New courses do not help: what is carried into them is already more than fits.
+    # A new course would not help: what is carried into it does not fit already.
     FULL = "full", _("reminders and Taskdoc that fill the window")
     LOOP = "loop", _("an agent that goes round in circles")
     LIMIT = "limit", _("an autonomous run that used all its generations")
@@ -41,7 +40,7 @@ class PausedBy(models.TextChoices):
 
 
 class OwnTools(models.TextChoices):
-    """Whether Dominds' own tools are offered to the agent of a dialog, such as those that write reminders."""
+    """Whether the agent is offered Dominds' own tools, such as those for reminders."""
 
     AUTOMATIC = "automatic", _("as the room allows")
     ON = "on", _("all of them")
@@ -49,7 +48,7 @@ class OwnTools(models.TextChoices):
 
 
 class Stop(models.TextChoices):
-    """Where the tour of a sample stands; what each says is in `dialogs.sample.reads`."""
+    """The stops of a sample's tour; their texts are in `dialogs.sample.reads`."""
 
     NO_SAMPLE = "", ""
     METER = "meter", "meter"
@@ -70,14 +69,14 @@ class Dialog(models.Model):
     agent = models.ForeignKey("dialogs.Agent", on_delete=models.PROTECT, related_name="dialogs")
     # The LLM in use. It starts as the agent's and may be changed in mid-dialog.
     llm = models.ForeignKey("dialogs.LLM", on_delete=models.PROTECT, related_name="dialogs")
-    # The one that answers once the compaction that is under way is over: it has less room than the present one.
+    # The LLM to switch to after the compaction under way, because it has less room than the present one.
     llm_after = models.ForeignKey(
         "dialogs.LLM", on_delete=models.SET_NULL, null=True, blank=True, related_name="+", editable=False
     )
     title = models.CharField(_("title"), max_length=200, blank=True)
-    # A client drives it through `/v1` (`ClientConversation`): it is read only here, and nothing is added to it.
+    # A client drives it through `/v1` (`ClientConversation`); on the pages it is read-only.
     is_client_driven = models.BooleanField(default=False, editable=False)
-    # False until a person names the dialog: the first message names it until then.
+    # While False, the title is made from the first message.
     titled_by_person = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
     active_at = models.DateTimeField(_("last activity"))
@@ -90,20 +89,20 @@ class Dialog(models.Model):
     taskdoc_version = models.PositiveIntegerField(default=1)
     # Rules that a person laid down or took back by hand, as `dialogs.transcript.standing_rules` writes them.
     standing_rules = models.JSONField(default=list, blank=True, editable=False)
-    # How far its present task is, as `health.compaction.snapshot` writes it; empty until one begins.
+    # A `health.compaction.snapshot.TaskSnapshot` as JSON; empty until a task begins.
     task_snapshot = models.JSONField(default=dict, blank=True, editable=False)
     compaction = models.CharField(_("compaction"), max_length=20, choices=Compaction, default=Compaction.AUTOMATIC)
     work_language = models.CharField(max_length=10, choices=WorkLanguage, default=WorkLanguage.ENGLISH)
     own_tools = models.CharField(max_length=10, choices=OwnTools, default=OwnTools.AUTOMATIC)
 
-    # In a sample only: which stop of its tour is shown.
+    # The current stop of the tour; only in a sample.
     tour = models.CharField(max_length=12, choices=Stop, default=Stop.NO_SAMPLE, blank=True, editable=False)
 
     current_leaf = models.ForeignKey("dialogs.Message", on_delete=models.SET_NULL, null=True, related_name="+")
-    # The hash of the newest message that was typed, and of its sending: the same again was sent twice.
+    # The hash of the newest typed message and its form's token: an equal one was sent twice.
     last_sent = models.CharField(max_length=64, blank=True, editable=False)
     last_seq = models.PositiveIntegerField(default=0)
-    # Raised by every change that a browser should see; a consumer that missed one refetches.
+    # Raised by every change that a browser should see; a socket consumer with an older version reads again.
     version = models.PositiveBigIntegerField(default=1)
 
     wake_seq = models.PositiveBigIntegerField(default=0)
@@ -113,22 +112,22 @@ class Dialog(models.Model):
     # An answer to the current leaf is wanted: set by posting, editing, retrying; cleared when one is recorded,
     # stopped or given up.
     answer_due = models.BooleanField(default=False)
-    # While the answer waits for a slot of its provider; 1 is the next.
+    # The answer's place in the queue for a slot of its provider; 1 is the next.
     place_in_line = models.PositiveIntegerField(null=True, blank=True, editable=False)
     # Set by the stop button, cleared by the worker that obeys.
     stop_requested = models.BooleanField(default=False)
     # While set, no prompt is inserted, no course is cleared and nothing is pushed. Messages are still answered.
     paused_by = models.CharField(max_length=20, choices=PausedBy, default=PausedBy.NOBODY, blank=True)
-    # Slices of the driver that failed since a person typed something or a run pushed on; and how many in a row left
-    # nothing, neither a message nor how they ended, since their workers died. Three of either end the turn.
+    # How many slices failed since a person typed something or a run pushed on; and how many in a row recorded nothing,
+    # because their worker died. Three of either end the turn.
     crashes = models.PositiveSmallIntegerField(default=0, editable=False)
     deaths = models.PositiveSmallIntegerField(default=0, editable=False)
-    # `last_seq` when a person last spoke or let the agent go on, or a run pushed on: rounds of tools and automatic
-    # prompts are counted from there.
+    # `last_seq` when a person last wrote or resumed the dialog, or a run pushed on. Tool rounds and automatic prompts
+    # are counted from there.
     counted_from = models.PositiveIntegerField(default=0, editable=False)
     # `last_seq` when the slice under way was claimed. Null: none is, or it has recorded how it ended.
     slice_seq = models.PositiveIntegerField(null=True, editable=False)
-    # Tool calls, and answers without any, since somebody last looked whether the agent goes round in circles.
+    # Tool calls, and answers without any, since the last check for loops.
     unchecked_calls = models.PositiveIntegerField(default=0, editable=False)
 
     class Meta:
@@ -173,13 +172,13 @@ class Course(models.Model):
     # What came along: {"reminders": [numbers], "taskdoc": bool, "request": message id, "questions": [ids]}.
     carried = models.JSONField(default=dict, blank=True)
 
-    # Where remediation stands (`health.monitor.remediation`). Changes in the transaction that records a generation.
+    # The state of remediation (`health.monitor.remediation`). Changed in the transaction that records a generation.
     level = models.CharField(max_length=20, default="healthy")
     caution_generations = models.PositiveIntegerField(default=0)
     countdown_turns = models.PositiveSmallIntegerField(default=COUNTDOWN_TURNS)
     due = models.CharField(max_length=20, blank=True)
 
-    # The view that holds; null: the course as it was said. Moves by compare-and-swap only, each move a ViewChange.
+    # The run whose view is in force; null: all messages as they are. Changed by compare-and-swap, with a ViewChange.
     head_run = models.ForeignKey("health.CompactionRun", on_delete=models.SET_NULL, null=True, related_name="+")
     # A person undid a compaction: nothing is compacted by itself until the next message.
     guard_held = models.BooleanField(default=False)
@@ -193,7 +192,7 @@ class Course(models.Model):
 
 
 class AutonomousRun(models.Model):
-    """A run of autonomous mode: the driver pushes on after each answer until one of four ends."""
+    """A run of autonomous mode: after each answer the driver inserts a push, until the run ends."""
 
     class EndedBy(models.TextChoices):
         DONE = "done", _("the agent says it is done")
@@ -210,7 +209,7 @@ class AutonomousRun(models.Model):
     started_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True, blank=True)
     ended_by = models.CharField(max_length=20, choices=EndedBy, blank=True)
-    # What the agent said when it called the goal reached.
+    # The agent's words when it said that the goal is reached.
     summary = models.TextField(blank=True)
 
     class Meta:
@@ -226,7 +225,7 @@ class AutonomousRun(models.Model):
 
 
 class ViewChange(models.Model):
-    """What the model sees of a course became another view: applied, undone or redone. Only ever added to."""
+    """One change of a course's view: applied, undone or redone. Rows are only added."""
 
     class Why(models.TextChoices):
         APPLIED = "applied", _("applied")
@@ -254,7 +253,7 @@ class Author(models.TextChoices):
 
 
 class Reminder(models.Model):
-    """What an agent keeps across courses, by number. Removing one hides it; a person can bring it back."""
+    """A note that the agent keeps across courses. A removed one is hidden; a person can restore it."""
 
     dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.CASCADE, related_name="reminders")
     # The name by which the agent refers to it: never used twice in a dialog.
@@ -282,7 +281,7 @@ class Reminder(models.Model):
 
 
 class ClientConversation(models.Model):
-    """What the newest request of a client-driven dialog asked for. Its messages are the dialog's."""
+    """The newest request of a client-driven dialog, except its messages, which are the dialog's."""
 
     dialog = models.OneToOneField("dialogs.Dialog", on_delete=models.CASCADE, primary_key=True, related_name="client")
     api_key = models.ForeignKey(
@@ -300,10 +299,10 @@ class ClientConversation(models.Model):
     offers_recall = models.BooleanField(default=False)
     # The chat's name in the client, where it says one (X-Dominds-Chat).
     chat = models.CharField(max_length=200, blank=True)
-    # The newest request has what was said after the message with this `seq`; 0: the client left nothing out.
+    # The newest request has all messages after the one with this `seq`; 0: the client left nothing out.
     sends_after = models.PositiveIntegerField(default=0)
-    # {"first": what it has before that: ids of messages, and {"role", "content", "parts"} of a message of its own;
-    # "shortened": ids of messages that it has in fewer words, or without images}. Empty where it has none.
+    # {"first": what stands before that in the request: ids of messages, or {"role", "content", "parts"} of the client's
+    # own; "shortened": ids of messages that the client has shortened, or sends without images}.
     sends_otherwise = models.JSONField(default=dict, blank=True)
 
     def __str__(self) -> str:
@@ -313,8 +312,8 @@ class ClientConversation(models.Model):
 class PrefixNode(models.Model):
     """A prefix of a client's history, by the hash of all its messages, and the stored message where it ends.
 
-    What a client resends is found again by the longest prefix that is here. One prefix may end in several dialogs:
-    two requests that go on from it at the same time become two.
+    A request's history is recognised by its longest stored prefix. One prefix may end in several dialogs: two requests
+    that continue it at the same time become two dialogs.
     """
 
     # The constraint below begins with it.

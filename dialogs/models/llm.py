@@ -1,4 +1,4 @@
-"""Who is asked: a Provider is one LLM service, an LLM one model that it serves, with what use taught of its window."""
+"""A Provider is one LLM service; an LLM is one model that it serves; LlmBounds is what use has taught of its window."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from health.tokens.windows import Bounds
 
-# The port of an Ollama that was added as some OpenAI-compatible server, as long as nobody has asked what it is.
+# An OpenAI-compatible server at this port counts as an Ollama until it has been asked.
 OLLAMA_PORT = ":11434"
 
 
@@ -30,7 +30,7 @@ def provider_kinds() -> Sequence[tuple[str, Promise | str]]:
 
 
 class Origin(models.TextChoices):
-    """Who wrote a catalogue row first. The catalogue updates only what no admin has changed."""
+    """Who created a provider or LLM. The catalogue updates only fields that no admin has changed."""
 
     CATALOGUE = "catalogue", _("built-in catalogue")
     FILE = "file", _("override file")
@@ -93,10 +93,10 @@ class Provider(models.Model):
         help_text=_("So many answers are asked of it at the same time; further ones wait in line. Empty: no limit."),
     )
     origin = models.CharField(_("origin"), max_length=20, choices=Origin, default=Origin.ADMIN, editable=False)
-    # What the server said when it was asked whether it is an Ollama, and at which address; null: never asked.
+    # Whether the server said that it is an Ollama, and at which address it was asked; null: never asked.
     is_ollama = models.BooleanField(null=True, editable=False)
     asked_at_url = models.CharField(max_length=500, blank=True, editable=False)
-    # What the catalogue wrote last, field by field: a field that differs from it was edited here.
+    # The values that the catalogue wrote last, by field; a field with another value was edited by an admin.
     catalogue_values = models.JSONField(default=dict, blank=True, editable=False)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
 
@@ -110,7 +110,7 @@ class Provider(models.Model):
 
     @property
     def is_hidden_ollama(self) -> bool:
-        """An Ollama that was added as some OpenAI-compatible server: as it said itself, else by its port."""
+        """Is it an Ollama that was added as an OpenAI-compatible server? By its own word, else by its port."""
         if self.kind != ProviderKind.OPENAI:
             return False
         if self.is_ollama is not None and self.asked_at_url == self.base_url:
@@ -119,7 +119,7 @@ class Provider(models.Model):
 
 
 class LLM(models.Model):
-    """Facts about one model. A missing number is null, and null is never read as zero."""
+    """One model of a provider. An unknown number is null, which is never read as zero."""
 
     provider = models.ForeignKey(Provider, on_delete=models.CASCADE, related_name="llms", verbose_name=_("provider"))
     model_id = models.CharField(_("model id"), max_length=200)
@@ -199,9 +199,9 @@ class LLM(models.Model):
         validators=[MinValueValidator(1)],
         help_text=_("LM Studio only: where the model is not loaded, load it with this window. Empty: never load it."),
     )
-    # While somebody has it loaded: until when at most.
+    # While a process loads it: until when the others wait at most.
     loading_until = models.DateTimeField(null=True, blank=True, editable=False)
-    # Does it go on with an answer that ends the request? Tried when an answer is cut for the first time.
+    # Does the model continue an assistant message at the end of a request? Tried when an answer is cut first.
     prefill = models.CharField(max_length=20, choices=Prefill, blank=True, editable=False)
     tokenizer = models.CharField(
         _("tokenizer"),
@@ -251,9 +251,9 @@ BOUNDS = (
 
 
 class LlmBounds(models.Model):
-    """What use has taught about the window of one LLM: the largest prompt it read, the smallest it refused, cuts.
+    """What use has taught of one LLM's window: the largest prompt read, the smallest refused, silent cuts.
 
-    The columns are `health.tokens.windows.Bounds`, field by field. Without a row nothing is known.
+    The columns are the fields of `health.tokens.windows.Bounds`. Without a row nothing is known.
     """
 
     llm = models.OneToOneField(
@@ -262,14 +262,14 @@ class LlmBounds(models.Model):
     # Reported by the provider: prompt tokens.
     accepted = models.PositiveIntegerField(_("largest prompt read"), null=True, blank=True)
     accepted_at = models.DateTimeField(null=True, blank=True)
-    # Estimated, unless the refusal named it: prompt and the answer that was asked for.
+    # Prompt and requested answer together; estimated, unless the refusal named the number.
     refused = models.PositiveIntegerField(_("smallest request refused"), null=True, blank=True)
     refused_at = models.DateTimeField(null=True, blank=True)
     words = models.TextField(_("the server's words"), blank=True)
-    # Named by a refusal: believed, and not believed yet.
+    # The window that a refusal named: confirmed, and not confirmed yet.
     window = models.PositiveIntegerField(_("window that a refusal named"), null=True, blank=True)
     named = models.PositiveIntegerField(null=True, blank=True)
-    # Estimated: what was sent when the server was found to cut; reported: the most that it read until then.
+    # When the server was found to cut silently: tokens sent (estimated), and the most that it had read (reported).
     cut_sent = models.PositiveIntegerField(null=True, blank=True)
     cut_read = models.PositiveIntegerField(null=True, blank=True)
     cut_at = models.DateTimeField(null=True, blank=True)

@@ -1,6 +1,6 @@
-"""What was said. Rows are only ever added: an edit makes a sibling, a retry another answer.
+"""Messages. Rows are only added: an edit makes a sibling, a retry another answer.
 
-`parent` makes a tree, `Dialog.current_leaf` chooses the branch that is shown and sent.
+`parent` makes a tree; `Dialog.current_leaf` chooses the branch that is shown and sent.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ class Role(models.TextChoices):
     USER = "user", _("user")
     ASSISTANT = "assistant", _("assistant")
     TOOL = "tool", _("tool")
-    # Only in the middle of a client's history; what stands before its first turn are its instructions.
+    # Only in the middle of a client's history; those before its first turn are its instructions.
     SYSTEM = "system", _("system")
 
 
 class MessageOrigin(models.TextChoices):
-    """Who made a message. Remediation prompts, pushes and a course's opening are role user, but nobody typed them."""
+    """Who wrote a message. Remediation prompts, pushes and handovers have role user, but nobody typed them."""
 
     TYPED = "typed", _("typed")
     AGENT = "agent", _("agent")
     TOOL = "tool", _("tool")
     REMEDIATION = "remediation", _("remediation")
     HANDOVER = "handover", _("handover")
-    # Inserted in autonomous mode, to go on.
+    # Inserted in autonomous mode: asks the agent to go on.
     PUSH = "push", _("push")
-    # Came with a client's request and was no answer of ours: its own user messages, and history that it brought along.
+    # From a client's request: its user messages, and answers in its history that Dominds did not make.
     CLIENT = "client", _("client")
-    # Asks the model to go on with an answer that was cut in the middle, after a compaction.
+    # Asks the model to continue an answer that was cut off, after a compaction.
     CONTINUATION = "continuation", _("continuation")
 
 
-# Whose user messages a person may have written.
+# Origins of user messages that a person may have written.
 BY_PEOPLE = (MessageOrigin.TYPED, MessageOrigin.CLIENT)
-# Messages that the driver inserts of its own accord: the model is sent only the newest of them.
+# Messages that the driver inserts by itself: only the newest of them is sent.
 INSERTED = (MessageOrigin.REMEDIATION, MessageOrigin.PUSH, MessageOrigin.CONTINUATION)
 
 
 class Message(models.Model):
-    # The constraint below begins with it: an index of its own would only be written to.
+    # No index of its own: the constraint below begins with it.
     dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.CASCADE, related_name="messages", db_index=False)
     course = models.ForeignKey("dialogs.Course", on_delete=models.CASCADE, related_name="messages")
     # Assigned under the dialog's row lock, so that order never depends on a clock.
@@ -50,12 +50,11 @@ class Message(models.Model):
     role = models.CharField(max_length=20, choices=Role)
     origin = models.CharField(max_length=20, choices=MessageOrigin)
     content = models.TextField(blank=True)
-    # {"reasoning": str} of an answer; {"tool_call_id": str, "withheld": str} of a tool's result: what is sent instead;
-    # {"wire": {...}} of a client's message: its content parts and name, with {"blob": sha256} in place of base64;
-    # {"framed": true} of one that the client puts before every conversation: nobody's words; {"shortened": str}: what
-    # the client sends in place of its text, where its conversation names it as shortened.
+    # Of an answer {"reasoning": str}. Of a tool's result {"tool_call_id": str, "withheld": what is sent in its place}.
+    # Of a client's message {"wire": its content parts and name, with {"blob": sha256} in place of base64}, {"framed":
+    # true} if the client puts it before every conversation, {"shortened": the shorter text that the client sends now}.
     parts = models.JSONField(default=dict, blank=True)
-    # True when a person stopped the answer, or its stream broke, before the model had finished.
+    # A person stopped the answer, or its stream broke off.
     cut_short = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -82,12 +81,12 @@ class QueuedMessage(models.Model):
 
 
 class SearchText(models.Model):
-    """The words of a message, as `dialogs.transcript.search` cuts them: a search looks through these, not the text."""
+    """The search words of a message, as `dialogs.transcript.search` splits its text."""
 
     message = models.OneToOneField(
         "dialogs.Message", on_delete=models.CASCADE, primary_key=True, related_name="search_text"
     )
-    # Each once, with a blank between.
+    # Each once, separated by blanks.
     words = models.TextField(blank=True)
 
     def __str__(self) -> str:
@@ -95,7 +94,7 @@ class SearchText(models.Model):
 
 
 class MessageMark(models.Model):
-    """What a person said about a message: pinned, a priority, or brought back."""
+    """A person's mark on a message: pinned (or brought back), or a priority."""
 
     class Priority(models.IntegerChoices):
         P1 = 1, "P1"

@@ -1,4 +1,4 @@
-"""What belongs to a person and to no dialog: API keys, and how the person wants to see compactions."""
+"""What belongs to a person and not to a dialog: API keys, and display settings for compactions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ApiKey(models.Model):
         OFF = "off", _("not at all")
 
     class State(models.TextChoices):
-        """Whether it is let in."""
+        """Whether the key is accepted."""
 
         USABLE = "usable", _("usable")
         REVOKED = "revoked", _("revoked")
@@ -37,7 +37,7 @@ class ApiKey(models.Model):
     name = models.CharField(_("name"), max_length=120)
     # The first characters of the secret, by which a person recognises it.
     prefix = models.CharField(max_length=20)
-    # The hash of a random secret of 256 bits, for which no slow hash is needed.
+    # The secret is 256 random bits, so a fast hash is enough.
     sha256 = models.CharField(max_length=64, unique=True)
     scope = models.CharField(_("scope"), max_length=20, choices=Scope, default=Scope.CHAT)
     # Ids as `GET /v1/models` lists them; empty: all.

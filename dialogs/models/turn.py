@@ -1,8 +1,7 @@
-"""What a turn is made of beside messages: calls to a provider, calls of tools, questions to a person, and the prompts
-by which an agent is asked to save what matters.
+"""The parts of a turn beside messages: generations, tool calls, questions to a person, remediation prompts.
 
-A generation is a row whether it finished, failed, was stopped or interrupted. A tool call is committed as running
-before it is made: after a crash, what may not run twice is answered "interrupted" and never run again.
+Every call to a provider has a row, however it ended. A tool call is committed as running before it is made; after a
+crash, one that may not run twice gets the result "interrupted" and is not run again.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ class Generation(models.Model):
         # The worker died: what it had received is kept here, and the turn begins again.
         INTERRUPTED = "interrupted", _("interrupted")
 
-    # An index and the constraint below begin with these.
+    # No indexes of their own: an index and the constraint below begin with these.
     dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.CASCADE, related_name="generations", db_index=False)
     course = models.ForeignKey("dialogs.Course", on_delete=models.CASCADE, related_name="generations", db_index=False)
     number = models.PositiveIntegerField()
@@ -34,7 +33,7 @@ class Generation(models.Model):
         "dialogs.LLM", verbose_name=_("LLM"), on_delete=models.SET_NULL, null=True, related_name="generations"
     )
     llm_name = models.CharField(_("name of the LLM"), max_length=300)
-    # The message that it answers, and the message that it became.
+    # The message that is answered, and the answer.
     prompt_leaf = models.ForeignKey("dialogs.Message", on_delete=models.CASCADE, related_name="answers")
     message = models.OneToOneField(
         "dialogs.Message", on_delete=models.SET_NULL, null=True, blank=True, related_name="generation"
@@ -59,9 +58,9 @@ class Generation(models.Model):
     finish_reason = models.CharField(_("finish reason"), max_length=60, blank=True)
     error_code = models.CharField(_("error code"), max_length=60, blank=True)
     error_message = models.TextField(blank=True)
-    # Where Dominds and no provider refused: the reason that the message tells, {"code", "args", "text"}.
+    # Where Dominds refused, not the provider: the reason, {"code", "args", "text"}.
     why = models.JSONField(default=dict, blank=True)
-    # When a failed try will be followed by another: the moment at which it is due.
+    # When the next try after a failed one is due.
     retry_at = models.DateTimeField(null=True, blank=True)
     started_at = models.DateTimeField(_("started at"), auto_now_add=True)
     first_token_at = models.DateTimeField(_("first token at"), null=True, blank=True)
@@ -74,7 +73,7 @@ class Generation(models.Model):
         constraints = [models.UniqueConstraint(fields=["course", "number"], name="generation_number_once")]
         indexes = [
             models.Index(fields=["dialog", "status"], name="generation_running"),
-            # For the list of dialogs, which asks each for its newest reading: else those of all are walked through.
+            # For the list of dialogs, which needs the newest reading of each.
             models.Index(fields=["dialog", "-id"], name="generation_newest"),
         ]
 
@@ -83,7 +82,7 @@ class Generation(models.Model):
 
     @property
     def told(self) -> dict[str, Any] | str:
-        """Why it failed, as `dialogs.common.errors.in_words` reads it."""
+        """Why it failed, for `dialogs.common.errors.in_words`."""
         return self.why or self.error_message
 
 
@@ -107,7 +106,7 @@ class ToolCall(models.Model):
         DONE = "done", _("done")
         FAILED = "failed", _("failed")
         INTERRUPTED = "interrupted", _("interrupted")
-        # A person stopped it, or it was overtaken by a new course.
+        # A person stopped it, or a new course began.
         WITHDRAWN = "withdrawn", _("withdrawn")
 
         # The client makes this call; its result comes with the next request, if at all.
@@ -115,23 +114,23 @@ class ToolCall(models.Model):
 
     OPEN = (Status.PENDING, Status.RUNNING, Status.WAITING)
 
-    # The assistant message that made the call, and the place of the call in it.
+    # The assistant message with the call, and the call's position in it.
     message = models.ForeignKey("dialogs.Message", on_delete=models.CASCADE, related_name="calls")
     position = models.PositiveIntegerField()
     call_id = models.CharField(max_length=200)
     name = models.CharField(max_length=200)
-    # The JSON text as the model wrote it, right or wrong.
+    # The model's JSON text, valid or not.
     arguments = models.TextField(blank=True)
     status = models.CharField(max_length=20, choices=Status, default=Status.PENDING)
     # May be run again after a crash.
     idempotent = models.BooleanField(default=False)
-    # Whole, and readable by the person even where it is withheld from the model. The message in the
-    # transcript is made from it once all calls of the round are closed.
+    # The complete result, which the person can read even where it is withheld from the model. Its message is stored
+    # once all calls of the round have ended.
     result = models.TextField(blank=True)
     result_message = models.OneToOneField(
         "dialogs.Message", on_delete=models.SET_NULL, null=True, blank=True, related_name="result_of"
     )
-    # A tool that failed for the moment is tried again: which try this is or will be, of how many, and when.
+    # After a temporary failure: the number of the present or next try, of how many, and when it is due.
     attempt = models.PositiveIntegerField(default=1)
     most_attempts = models.PositiveIntegerField(default=1)
     retry_at = models.DateTimeField(null=True, blank=True)
@@ -185,7 +184,7 @@ class Question(models.Model):
 
 
 class RemediationPrompt(models.Model):
-    """A prompt that was inserted, or carried by a typed message, and what came of it."""
+    """A remediation prompt (an inserted message, or a notice in a typed one), and whether the agent followed it."""
 
     class Level(models.TextChoices):
         CAUTION = "caution", _("caution")
@@ -198,7 +197,7 @@ class RemediationPrompt(models.Model):
     level = models.CharField(max_length=20, choices=Level)
     # How many more prompts follow before an automatic new course; null in caution.
     remaining = models.PositiveSmallIntegerField(null=True, blank=True)
-    # What was added to a typed message when it was sent; empty for an inserted message, which is all prompt.
+    # The text added to a typed message when it is sent; empty for an inserted message.
     notice = models.TextField(blank=True)
     # Did the agent write a reminder before the next prompt or the end of its answer? Null: not yet known.
     curated = models.BooleanField(null=True, default=None)

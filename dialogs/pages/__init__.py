@@ -1,4 +1,4 @@
-"""What people see and click that belongs to no other room: the dialog's page, lists, signing in, addresses, and
-the socket that keeps pages fresh."""
+"""Pages that belong to no other feature: the dialog's page, lists, signing in, URLs, and the websocket that updates
+pages."""
 
 from __future__ import annotations

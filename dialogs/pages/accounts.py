@@ -1,6 +1,6 @@
-"""Who may come in: the first user, one-time sign-in links, a brake on guessing passwords, and their hashes.
+"""Signing in: the first user, one-time links, a limit on wrong passwords, and password hashing.
 
-Registration is off: further people are added by staff in the admin.
+There is no registration: staff add people in the admin.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ HASHING_SECONDS = 50.0
 _hashing = ThreadPoolExecutor(1, "hashing", *((os.nice, (10,)) if sys.platform == "linux" else ()))
 
 
-class Crowded(ValidationError):
-    """Too many passwords wait to be hashed; forms say so beside the password."""
+class TooManySignIns(ValidationError):
+    """Too many passwords wait to be hashed; forms show this at the password field."""
 
 
 class OneAtATime(Argon2PasswordHasher):
-    """Django's, of which a process makes one at a time, behind all else that it does: each takes 100 MB and eight
-    threads, so those of a whole office in the morning would stop everybody."""
+    """Django's hasher, one hash at a time in a process and with low priority: each takes 100 MB and eight threads, so
+    many people who sign in at once would block everybody."""
 
     def encode(self, password: str, salt: str) -> str:
         return _in_line(partial(super().encode, password, salt))
@@ -63,7 +63,7 @@ def _in_line(hashed: Callable[[], Hashed]) -> Hashed:
     with suppress(TimeoutError):
         return waiting.result(HASHING_SECONDS)
     if waiting.cancel():
-        raise Crowded(_("Too many people sign in at this moment. Wait a minute, then try again."))
+        raise TooManySignIns(_("Too many people sign in at this moment. Wait a minute, then try again."))
     return waiting.result()
 
 
@@ -81,13 +81,14 @@ tokens = SignInTokens()
 
 
 def sign_in_path(user: User) -> str:
-    """An address that signs this person in, once, within a day."""
+    """A path that signs this person in, once, within a day."""
     uid = urlsafe_base64_encode(force_bytes(user.pk))
     return reverse("welcome", kwargs={"uid": uid, "token": tokens.make_token(user)})
 
 
 def user_of_link(*, uid: str, token: str, lock: bool = False) -> User | None:
-    """Whose link it is, or None when it is wrong, used or too old. Locked, only one of two clicks gets in."""
+    """The link's person; None if it is wrong, used or too old. The row is locked, so that only one of two clicks signs
+    in."""
     try:
         primary_key = int(force_str(urlsafe_base64_decode(uid)))
     except ValueError:
@@ -99,7 +100,7 @@ def user_of_link(*, uid: str, token: str, lock: bool = False) -> User | None:
 
 @transaction.atomic
 def ensure_first_user() -> User:
-    """The superuser who may come in first; made when there is none. A password that is set is never changed."""
+    """The first superuser, created if there is none. An existing password is never changed."""
     supers = User.objects.filter(is_superuser=True, is_active=True).order_by("pk")
     user = supers.filter(username=settings.DOMINDS_ADMIN_USER).first() or supers.first() or _make_first_user()
     if settings.DOMINDS_ADMIN_PASSWORD and not user.has_usable_password():
@@ -123,7 +124,7 @@ def _failures_key(username: str, address: str) -> str:
 
 
 def is_guessing(*, username: str, address: str) -> bool:
-    """Ten wrong passwords in five minutes, to whichever web process. While Redis is away each counts for itself."""
+    """Ten wrong passwords in five minutes, in all web processes together; while Redis is away, in each."""
     key = _failures_key(username, address)
     try:
         together = int(waiting_client(settings.REDIS_URL).get(key) or 0)

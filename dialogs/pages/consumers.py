@@ -1,7 +1,7 @@
-"""Who watches a dialog, or the list of them: one websocket a tab, from the database and the group to HTML fragments.
+"""The websockets of a dialog's page and of the list, one for each tab: they send HTML fragments of what has changed.
 
-Only the owner may watch. Actions come by POST, never by this socket. Whatever was missed (a lost event,
-a closed socket) is made good by the next look at the dialog's version.
+Only the owner may connect. Actions are POST requests, never messages of the socket. A lost event is repaired at the
+next poll of the dialog's version.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dialogs.common.threads import on_lent_thread as in_db
 from dialogs.models import Dialog
 from dialogs.pages.live_view import BatchedReads, ListDiff, PageDiff, Rendering, card_of, render_dialog, visible_version
 from dialogs.pages.reads.transcript import SHOWN_ROWS
-from dialogs.pages.views.lists import Asked, list_context
+from dialogs.pages.views.lists import ListQuery, list_context
 from dialogs.transcript.reads.dialogs import owned_dialog
 
 logger = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ LIST_EVERY_SECONDS = 0.5
 
 @BatchedReads
 async def signed_in(session: tuple[type[SessionBase], str | None]) -> User | AnonymousUser:
-    """The user of the session, which is read again by its engine and key."""
+    """The session's user; the session is read again."""
     return await in_db(_signed_in)(*session)
 
 
@@ -54,9 +54,9 @@ def _signed_in(engine: type[SessionBase], key: str | None) -> User | AnonymousUs
 
 
 class Watcher(AsyncWebsocketConsumer):
-    """A socket that only brings: it joins a group, and looks now and then whatever Redis does.
+    """A socket that only sends: it joins a group, and also polls the database now and then, in case Redis loses events.
 
-    Handlers run one after another, so what they keep needs no lock.
+    Handlers run one after another, so their state needs no lock.
     """
 
     group: str
@@ -80,7 +80,7 @@ class Watcher(AsyncWebsocketConsumer):
         await self.close(code)
 
     async def _is_signed_in(self) -> bool:
-        """Still, as the person who connected: the session is read anew, and so is the account."""
+        """Is the person who connected still signed in? Session and account are read again."""
         session = self.scope["session"]
         return bool(await signed_in((session.__class__, session.session_key)) == self.scope["user"])
 
@@ -95,7 +95,7 @@ class Watcher(AsyncWebsocketConsumer):
         await self.channel_layer.group_add(self.group, self.channel_name)
 
     async def _look(self) -> None:
-        """Joins anew each time: Redis forgets its groups when it restarts."""
+        """Joins the group again each time, since Redis forgets groups when it restarts."""
         while True:
             await asyncio.sleep(LOOK_EVERY_SECONDS)
             with self._redis_away():
@@ -141,12 +141,12 @@ class DialogConsumer(Watcher):
         await self._show()
 
     async def dialog_compaction(self, event: dict[str, Any]) -> None:
-        """Only the card, and as it is now: what the run made comes as `dialog.changed`."""
+        """Send the compaction card as it is now; the run's result comes as `dialog.changed`."""
         if card := await card_of((self.dialog_id, self.language)):
             await self._send(self.screen.compaction(card))
 
     async def dialog_look(self, event: dict[str, Any]) -> None:
-        """From our own clock: fetch when an event was lost; close when nobody is signed in any more."""
+        """The poll: update if an event was lost; close the socket if the person is signed out."""
         if not await self._is_signed_in():
             await self.close(NOT_SIGNED_IN)
         elif await visible_version(self.dialog_id) != self.screen.version:
@@ -216,9 +216,9 @@ class DialogConsumer(Watcher):
 
 
 class ListConsumer(Watcher):
-    """The first page: a person's list as its address asks for it."""
+    """The socket of the first page: a person's list with the filters of its address."""
 
-    asked: Asked
+    asked: ListQuery
     screen: ListDiff
     group = LISTS
     # The versions of all the person's dialogs, as they were last looked at.
@@ -227,7 +227,7 @@ class ListConsumer(Watcher):
 
     async def connect(self) -> None:
         query = _asked_in(self.scope)
-        self.language, self.asked, self.screen = _language(query.get("lang", "")), Asked.of(query), ListDiff()
+        self.language, self.asked, self.screen = _language(query.get("lang", "")), ListQuery.of(query), ListDiff()
         if not self.scope["user"].is_authenticated:
             await self._turn_away(NOT_SIGNED_IN)
             return
@@ -241,7 +241,7 @@ class ListConsumer(Watcher):
             await self._send(await in_db(self.screen.update)(listed, self.language))
 
     async def list_changed(self, event: dict[str, Any]) -> None:
-        """One look for all that changes within a moment, and none for what is another person's."""
+        """One update for all changes within a moment; none for changes in other people's dialogs."""
         if self.showing is None and await self._is_mine(event["dialog"]):
             self.showing = asyncio.create_task(self._show_soon())
 
@@ -266,7 +266,7 @@ class ListConsumer(Watcher):
         await self._send(await in_db(self.screen.update)(await self._listed(), self.language))
 
     async def _versions(self) -> dict[str, Any]:
-        """A value that changes with all that a browser shows: the sum of versions, and the number of dialogs."""
+        """The sum of the versions and the number of dialogs: it changes whenever the list would show something else."""
         owned = Dialog.objects.filter(owner=self.scope["user"])
         return await in_db(owned.aggregate)(Sum("version"), Count("pk"))
 
@@ -283,13 +283,13 @@ class ListConsumer(Watcher):
         await super()._leave()
 
 
-def _listed(user: User, asked: Asked, language: str) -> dict[str, Any]:
+def _listed(user: User, asked: ListQuery, language: str) -> dict[str, Any]:
     with translation.override(language):
         return list_context(user, asked)
 
 
 def _asked_in(scope: Any) -> QueryDict:
-    """What the address asks for; nothing where it asks for more than any page of ours."""
+    """The filters in the address; none where it is longer than any page's."""
     try:
         return QueryDict(scope["query_string"])
     except SuspiciousOperation:
@@ -297,5 +297,5 @@ def _asked_in(scope: Any) -> QueryDict:
 
 
 def _language(wanted: str) -> str:
-    """The page names its language in the address, so that fragments speak the same one."""
+    """The page's language, from the address: fragments are in the same one."""
     return wanted if wanted in dict(settings.LANGUAGES) else settings.LANGUAGE_CODE

@@ -52,7 +52,8 @@ GATHERING_SECONDS = 0.01
 
 
 class Fragment:
-    """HTML that is made once, when the first tab lacks it. Making it may read the database: never on an event loop."""
+    """HTML that is rendered once, when the first tab needs it. That may read the database, so never on an event
+    loop."""
 
     def __init__(self, make: Callable[[], str]) -> None:
         self._make, self._lock = make, Lock()
@@ -79,7 +80,7 @@ class RenderedRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Rendering:
-    """All parts of one dialog at one version, as HTML; rows and transcript are made for those that lack them."""
+    """All parts of one dialog at one version, as HTML; rows and transcript are rendered when a tab needs them."""
 
     version: int
     transcript: Fragment
@@ -135,7 +136,7 @@ class PageDiff:
         return "".join([*fragments, *changed, _appended("rows", added), *parts, card, self._settled(rendering)])
 
     def has(self, rendering: Rendering) -> None:
-        """The browser shows all of this, because it was sent or because the page brought it."""
+        """Note that the browser shows all of this: it was sent, or the page had it."""
         self._remember_rows(rendering)
         generation = rendering.live.generation if rendering.live else None
         self.generation_id = generation.pk if generation else None
@@ -164,7 +165,7 @@ class PageDiff:
         return gone
 
     def lacks(self, at: int, thought_at: int) -> bool:
-        """What goes on from there leaves a gap: something in between was not heard of."""
+        """Is text missing between what the browser shows and this position?"""
         return at > len(self.text) or thought_at > len(self.reasoning)
 
     def stream(
@@ -188,7 +189,7 @@ class PageDiff:
         return "".join([*replaced, *gone, _appended("live-blocks", added), thought, grown])
 
     def _show_text(self, text: str) -> None:
-        """Text that grows changes its last block only: what stands before that is not read again."""
+        """Growing text changes only its last block, so only that is parsed again."""
         if not self.blocks or not text.startswith(self.text):
             self.blocks, self.last_block = [], 0
         tail, begins = blocks_of(text[self.last_block :])
@@ -196,7 +197,7 @@ class PageDiff:
         self.text, self.last_block = text, self.last_block + begins
 
     def _thought(self, reasoning: str) -> str:
-        """Thoughts are plain text: what is new is added to it."""
+        """Reasoning is plain text: only the new part is sent."""
         before, self.reasoning = self.reasoning, reasoning
         if reasoning == before:
             return ""
@@ -211,7 +212,7 @@ def _block(at: int, text: str) -> str:
 
 @lru_cache(maxsize=256)
 def _growth(size: Sequence[int], language: str | None) -> str:
-    """`language` is here for the cache: all tabs of a dialog are sent the same."""
+    """`language` is part of the cache's key. All tabs of a dialog get the same."""
     tokens, window = size
     share = min(1.0, tokens / window) if window else None
     return render_to_string("live/meter.html", {"growing": tokens, "growing_share": share})
@@ -254,7 +255,7 @@ def _row_html(row: Row, parts: dict[str, Any]) -> str:
 
 
 def _later(make: Callable[..., str], *given: Any) -> Fragment:
-    """In the language that is spoken now, whenever it is made."""
+    """Rendered later, but in the present language."""
     language = translation.get_language()
 
     def made() -> str:
@@ -266,7 +267,7 @@ def _later(make: Callable[..., str], *given: Any) -> Fragment:
 
 @dataclass
 class ListDiff:
-    """What one browser shows of the list: its rows by their keys, in order, and the rest as one value."""
+    """What one browser shows of the list: the keys of its rows, in order, and the rest as one value."""
 
     rows: dict[str, str] = field(default_factory=dict)
     strip: str = ""
@@ -296,7 +297,7 @@ def _list_row(item: Any, listed: dict[str, Any]) -> str:
 
 
 class BatchedReads(Generic[Key, Answer]):
-    """Joins equal reads of several tabs into one: they get one event a little after one another.
+    """Joins equal reads of several tabs into one, since an event reaches them almost at the same time.
 
     A caller gets the result of a read that began after its call.
     """
@@ -355,7 +356,7 @@ def _render(dialog_id: UUID, language: str, limit: int | None) -> Rendering | No
 
 @BatchedReads
 async def card_of(watched: tuple[UUID, str]) -> str:
-    """The card of a dialog as it is now, in a language. It has no version."""
+    """The compaction card of a dialog as it is now, in a language. It changes without the dialog's version."""
     return await in_db(_card)(*watched)
 
 

@@ -1,7 +1,7 @@
-"""Markdown to safe HTML, on the server, block by block, and HTML of values that is made once in a process.
+"""Markdown to safe HTML, block by block; and templates whose HTML is cached by their values.
 
-Pure but for the language of a button's label. Answers come from models, which repeat whatever they have read: raw HTML
-is off, images never load, and everything passes the sanitiser's allow-list. Blocks that are finished are rendered once.
+Pure, except for the language of a button's label. Answers of models are not trusted: raw HTML is off, images are not
+loaded, and the sanitiser's allow-list is applied to everything. Finished blocks are rendered once.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from dialogs.common.bounded import BoundedCache
 
 # A fence may be the first line of a list item.
 FENCE = re.compile(r"^(?P<lead>(?:\s|[-+*]\s|\d{1,9}[.)]\s)*)(?P<mark>`{3,}|~{3,})(?P<rest>.*)$")
-# A number alone may be the half of "1." that has come so far.
+# A number alone may be the beginning of "1.".
 LIST_ITEM = re.compile(r"^ {0,3}(?:(?:[-+*]|\d{1,9}[.)])(?:\s|$)|\d{1,9}$)")
 INDENTED = re.compile(r"^(?: {2,}|\t)")
-# Larger blocks are shown as they are: no reader needs their Markdown, and parsing prose is not linear.
+# Larger blocks are shown as plain text, since the time to parse Markdown is not linear.
 PLAIN_ABOVE = 30_000
 PLAIN_CODE_ABOVE = 300_000
 # Larger ones are rendered anew each time. Of those that are kept, with their HTML, so many bytes; a page of a hundred
@@ -158,7 +158,7 @@ class Renderer(RendererHTML):
         return _code(tokens[idx].content, "")
 
     def image(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
-        """A link to it: loading it would tell a stranger's server that somebody reads this."""
+        """A link to the image: loading it would tell its server that somebody reads this."""
         address = str(tokens[idx].attrGet("src") or "")
         words = escape(tokens[idx].content or address)
         in_link = sum(token.nesting for token in tokens[:idx] if token.type in {"link_open", "link_close"}) > 0
@@ -183,7 +183,7 @@ def _code(source: str, name: str) -> str:
 
 
 def _highlighted(source: str, name: str) -> str:
-    """In colour, unless no lexer knows the language or it could take too long over it."""
+    """Highlighted, unless no lexer knows the language or it could take too long."""
     lexer = _lexer(name) if _is_short(source) else None
     if lexer is None:
         return escape(source)
@@ -198,7 +198,8 @@ def _is_short(source: str) -> bool:
 
 
 def _lexer(name: str) -> Lexer | None:
-    """Not one of those that read all of the code before their first token: they cannot be held to a time."""
+    """None for unknown languages, and for lexers that read all of the code before their first token: no time limit
+    could stop those."""
     try:
         lexer = get_lexer_by_name(name, stripnl=False)
     except ClassNotFound:
@@ -218,11 +219,11 @@ MARKDOWN = MarkdownIt("commonmark", {"html": False}, renderer_cls=Renderer).enab
 
 
 def made_once(template: str, **values: Hashable) -> SafeString:
-    """The template knows these values and nothing else: no form may be in it, for that is a person's."""
+    """The template gets only these values, and its HTML is cached: no form with a CSRF token may be in it."""
     return _made(template, get_language(), tuple(values.items()))
 
 
 @lru_cache(maxsize=KEPT)
 def _made(template: str, language: str | None, values: tuple[tuple[str, Hashable], ...]) -> SafeString:
-    """`language` is here for the cache."""
+    """`language` is part of the cache's key."""
     return render_to_string(template, dict(values))

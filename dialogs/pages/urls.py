@@ -1,4 +1,4 @@
-"""The addresses of every page and action: `DIALOG` has those of one dialog."""
+"""The URLs of all pages and actions; `DIALOG` has those of one dialog."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from dialogs.sample import views as sample
 
 
 class Number(IntConverter):
-    """A number that a row can have: a database of 64 bits fails at a greater one, where there is just no such page."""
+    """A number that fits a 64-bit key; with a larger one the database would raise an error, and the page is just
+    missing."""
 
     regex = "[0-9]{1,18}"
 

@@ -24,7 +24,7 @@ TITLE_LIMIT = 200
 
 @transaction.atomic
 def create_dialog(*, owner: User, agent: Agent) -> Dialog:
-    """A dialog whose agent is spoken to in the language that its owner reads now."""
+    """Create a dialog; its work language is the owner's present one."""
     language = get_language() or ""
     dialog = Dialog.objects.create(
         owner=owner,
@@ -93,7 +93,7 @@ def trash_dialog(*, dialog: Dialog) -> Dialog:
 
 @transaction.atomic
 def restore_dialog(*, dialog: Dialog) -> Dialog:
-    """Take it out of the trash. Messages that were waiting there get their turn. Half of an import stays there."""
+    """Take a dialog out of the trash. Waiting messages are answered then. A half-imported dialog stays there."""
     row = lock(dialog)
     if row.is_half_imported:
         raise DialogError(

@@ -1,3 +1,3 @@
-"""One file a kind of service behind one contract. They know no database."""
+"""Providers: one file for each kind of service, with one contract. They do not use the database."""
 
 from __future__ import annotations

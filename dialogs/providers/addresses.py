@@ -1,6 +1,5 @@
-"""Which base URLs are accepted, wherever one comes from: the command, the admin form, the files.
-
-Pure. What a provider makes of its address (where `/v1` goes) stands here too, so that it is said once.
+"""Checks base URLs, from the command, the admin's form and files; and makes a provider's API root from one (with or
+without `/v1`). Pure.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def clean_base_url(text: str, *, kind: str) -> str:
 def with_scheme(text: str) -> str:
     """Add the scheme that a person left out, as in "localhost:9999" and "api.example.com/v1".
 
-    A name on the internet is asked over TLS; a number, a name without a dot, and whatever has a port, is a server near.
+    https for a name on the internet; http for an IP address, a name without a dot, and anything with a port.
     """
     text = text.strip()
     if not (found := _BARE.fullmatch(text)):
@@ -73,7 +72,7 @@ def _script_name(text: str) -> str:
 
 
 def is_elsewhere(before: str, now: str) -> bool:
-    """Is the new address on another server than the old one? Another path on the same server is not."""
+    """Is the new address on another server than the old one, whatever the path?"""
     one, other = urlsplit(before), urlsplit(now)
     return (one.scheme, one.netloc.lower()) != (other.scheme, other.netloc.lower())
 
@@ -93,7 +92,7 @@ def api_root(base_url: str) -> str:
 
 
 def native_root(base_url: str) -> str:
-    """Where a server's own API starts: people copy the address with `/v1`, `/api`, `/api/v1` or none of them."""
+    """The root of a server's own API: people write the address with `/v1`, `/api`, `/api/v1` or none of them."""
     return api_root(base_url).removesuffix("/api").rstrip("/")
 
 

@@ -103,7 +103,7 @@ class Anthropic:
         await self._client.close()
 
     async def _open(self, request: ChatRequest) -> Events:
-        """Send and read plain JSON: the SDK's types for it cost more than the whole request."""
+        """Send and read plain JSON: the SDK's typed objects cost more than the request."""
         body = wire_request(request)
         return await self._client.post("/v1/messages", cast_to=object, body=body, stream=True, stream_cls=Events)
 
@@ -112,7 +112,7 @@ class Anthropic:
 
 
 def wire_request(request: ChatRequest) -> dict[str, Any]:
-    """System texts stand apart; all results of one round of calls belong into one user message."""
+    """System texts are a field of their own; all results of one round go into one user message."""
     system = "\n\n".join(message.content for message in takewhile(is_system, request.messages))
     body: dict[str, Any] = {
         "max_tokens": request.max_output_tokens or DEFAULT_MAX_TOKENS,

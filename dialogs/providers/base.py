@@ -24,7 +24,7 @@ class ToolCall:
 
 @dataclass(frozen=True, kw_only=True)
 class ChatMessage:
-    """One message on the wire. `role` is system, user, assistant or tool.
+    """One message as it is sent. `role` is system, user, assistant or tool.
 
     `parts` are content parts in OpenAI's form (text, image_url), sent instead of `content` where there are any:
     `content` then is their text. A client's message may have them, and a `name`.

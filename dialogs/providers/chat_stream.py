@@ -38,9 +38,9 @@ class PartialCall:
     arguments: str = ""
 
     def is_another(self, delta: Mapping[str, Any]) -> bool:
-        """Does this piece begin another call? Ollama and gateways to Gemini give all calls of an answer one index.
+        """Does this piece begin another call? Ollama and gateways to Gemini give all calls of an answer the same index.
 
-        A new id alone says nothing: vLLM gave each piece one.
+        A new id alone is no sign: vLLM gave each piece one.
         """
         begun = as_text(delta.get("id")), as_text(as_mapping(delta.get("function")).get("name"))
         return bool(self.id) and all(begun) and begun[0] != self.id

@@ -1,8 +1,7 @@
-"""Translates what the SDKs raise into ProviderErrors, and recognises refusals that say that a request is too long. No
-other file knows both.
+"""Translates the SDKs' errors into ProviderErrors, and recognises refusals of too long requests.
 
-The two official SDKs name their errors alike, so one translation serves both. No text leaves here that
-holds a key, however the server or a library came to quote it.
+The two official SDKs have the same names for errors, so one translation serves both. Keys are removed from all texts,
+also where a server or library quotes them.
 """
 
 from __future__ import annotations

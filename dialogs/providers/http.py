@@ -1,6 +1,7 @@
-"""What providers over HTTP share: connecting, the bound on an answer's bytes, refusing answers that are no stream, and
-parsing streams: server-sent events, as of OpenAI's chat completions, and Ollama's JSON lines.
-Each token is an event, so parsing is kept short: an SDK takes three times as many steps.
+"""What providers over HTTP share: connecting, bounding an answer's bytes, refusing answers that are no stream, and
+parsing streams (server-sent events, and Ollama's JSON lines).
+
+Each token is an event, so parsing must be fast: an SDK takes three times as many steps.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from dialogs.providers.errors import from_answer
 
 # Below the 60 seconds after which most proxies close an idle connection.
 KEEP_ALIVE_SECONDS = 45.0
-# Any number of requests at once: a queue in here, which nobody sees, would stand in their way, and a server says
-# itself when it is full. Every request looks through all idle connections, so they are few.
+# No limit of concurrent requests: a hidden queue would delay them, and a full server says so. Few idle connections,
+# since each request searches all of them.
 LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEEP_ALIVE_SECONDS)
 _one_at_a_time = Lock()
 DONE = b"[DONE]"
@@ -48,7 +49,7 @@ REST_SECONDS = 0.1
 
 
 def connecting(settings: ProviderSettings) -> dict[str, Any]:
-    """How an HTTP client is made, whichever SDK makes it. Redirects are not followed: a key goes nowhere else."""
+    """Options for an HTTP client. Redirects are not followed, so that a key is sent nowhere else."""
     return {
         "verify": certificates(),
         "limits": LIMITS,
@@ -119,7 +120,7 @@ def as_event(sent: object) -> Mapping[str, Any]:
 
 
 async def lines_of(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
-    """Each line that says something. Only a line feed ends one: httpx also takes signs for an end that texts hold.
+    """Each line that is not empty. Only a line feed ends one: httpx also splits at characters that texts may contain.
 
     Raises ProviderUnreachable where nothing comes at all.
     """
@@ -157,7 +158,7 @@ async def events_of(response: httpx2.Response) -> AsyncGenerator[Iterator[Any], 
 
 
 def joined(events: Iterator[StreamEvent]) -> Iterator[StreamEvent]:
-    """What comes at once: the first by itself, as nobody shall wait for it, and all words after that as one piece."""
+    """Events that come at once: the first text alone, without delay, and all texts after it as one piece."""
     yield from islice(events, 1)
     for kind, alike in groupby(_until_broken(events), type):
         if kind in (TextDelta, ReasoningDelta):
@@ -167,7 +168,7 @@ def joined(events: Iterator[StreamEvent]) -> Iterator[StreamEvent]:
 
 
 def _until_broken(events: Iterator[StreamEvent]) -> Iterator[StreamEvent | Exception]:
-    """The events, and last the error that broke them off: what was said until then counts."""
+    """The events, and last the error that ended them: the text before it counts."""
     try:
         yield from events
     except Exception as error:
@@ -191,7 +192,7 @@ def _all_json_of(said: Sequence[bytes]) -> Iterable[Any]:
 
 
 def _json_of(said: bytes) -> Any:
-    """The same as `json.loads`, in fewer steps."""
+    """The same as `json.loads`, faster."""
     text = said.decode().strip(WHITE)
     found, end = _read(text)
     if end < len(text):
@@ -326,7 +327,7 @@ def content_type(response: httpx2.Response) -> str:
 
 
 def _ends_events(text: bytes) -> int:
-    """The place after the last complete event of a piece; 0 where none ends in it."""
+    """The index after the last complete event in a piece; 0 if none ends in it."""
     return max(at + len(ending) if (at := text.rfind(ending)) >= 0 else 0 for ending in ENDINGS)
 
 

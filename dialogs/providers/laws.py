@@ -1,10 +1,9 @@
-"""The laws of a valid request, and how messages that break one are put right. PURE.
+"""The laws of a valid request, and how messages that break one are corrected. PURE.
 
-`LAWS` hold for every request of ours; the scripted provider refuses what breaks one. A client's calls and results that
-do not pair are `paired`. `SHAPES` are the laws of servers
-that apply a model's chat template, which refuses what it does not expect (Mistral's and Gemma's: two users in a row, a
-user's message after a result, long ids), and of services as strict as that. Nobody is sent a stricter shape than its
-server has asked for: which one that is, is learned from a refusal.
+`LAWS` hold for all our requests; the scripted provider refuses a request that breaks one. `paired` corrects a client's
+calls and results. `SHAPES` are stricter forms for servers whose chat template refuses more (Mistral's and Gemma's: two
+users in a row, a user after a result, long ids), and for services as strict. A stricter shape is used only after the
+server's refusal.
 """
 
 from __future__ import annotations
@@ -66,15 +65,9 @@ OF_SHAPE = re.compile(
 )
 
 
-# --- Laws ----------------------------------------------------------------------------------------
 def _roles_are_known(messages: Sequence[ChatMessage]) -> str:
     strange = next((message.role for message in messages if message.role not in ROLES), None)
     return f"the role {strange!r} is unknown" if strange is not None else ""
-
-
-def _system_comes_first(messages: Sequence[ChatMessage]) -> str:
-    roles = [message.role == "system" for message in messages]
-    return "a system message comes after others" if roles != sorted(roles, reverse=True) else ""
 
 
 def _a_user_begins(messages: Sequence[ChatMessage]) -> str:
@@ -106,18 +99,16 @@ def _somebody_waits_for_an_answer(messages: Sequence[ChatMessage]) -> str:
 
 LAWS = (
     _roles_are_known,
-    _system_comes_first,
     _a_user_begins,
     _calls_and_results_are_paired,
     _somebody_waits_for_an_answer,
 )
 
 
-# --- Pairs ---------------------------------------------------------------------------------------
 def paired(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
-    """A client's calls, each with one result right after them, as every service wants it. What pairs stays as it is.
+    """The messages with each call followed by one result, as every service requires.
 
-    A call without a result gets one that says so; a result without its call, late or doubled, is told by the user.
+    A call without a result gets one that says so; a result without its call, or a second one, becomes a user message.
     """
     found = list(messages)
     return list(_in_rounds(found)) if _calls_and_results_are_paired(found) else found
@@ -170,7 +161,6 @@ def _stray(message: ChatMessage) -> ChatMessage:
     return ChatMessage(role="user", content=f"{STRAY_RESULT}\n{message.content}", parts=parts)
 
 
-# --- Shapes --------------------------------------------------------------------------------------
 def begun_by_a_user(messages: list[ChatMessage]) -> list[ChatMessage]:
     at = len(list(takewhile(is_system, messages)))
     begins = at == len(messages) or messages[at].role == "user"
@@ -184,9 +174,9 @@ def without_calls(messages: list[ChatMessage]) -> list[ChatMessage]:
 
 
 def merged(messages: list[ChatMessage]) -> list[ChatMessage]:
-    """Messages of one role that follow one another become one: many templates refuse them, and so do some services.
+    """Consecutive messages of one role merged, since many templates and some services refuse them.
 
-    They do so where the prompt between two answers is left out, and where a message has had no answer.
+    They occur where the prompt between two answers is left out, and where a message got no answer.
     """
     runs: list[list[ChatMessage]] = []
     for message in messages:
@@ -205,7 +195,7 @@ def _as_one(run: Sequence[ChatMessage]) -> ChatMessage:
 
 
 def _one_system(messages: list[ChatMessage]) -> list[ChatMessage]:
-    """One system message at the beginning; a later one is told by the user."""
+    """One system message at the beginning; later ones become user messages."""
     first = list(takewhile(is_system, messages))
     one = [replace(first[0], content=_joined(*(message.content for message in first)))] if first else []
     return [*one, *(_by_user(message) if is_system(message) else message for message in messages[len(first) :])]
@@ -216,7 +206,7 @@ def _nothing_empty(messages: list[ChatMessage]) -> list[ChatMessage]:
 
 
 def _alternating(messages: list[ChatMessage]) -> list[ChatMessage]:
-    """Between a result and what a user says stands an answer; no two users and no two answers stand side by side."""
+    """Roles alternate: an answer is put between a result and a user message, and equal roles are not adjacent."""
     return [one for message in _side_by_side(messages) for one in message]
 
 
@@ -240,7 +230,7 @@ def _short_ids(messages: list[ChatMessage]) -> list[ChatMessage]:
 
 
 def short_id(call_id: str) -> str:
-    """A short id that is the same for the same id."""
+    """A short id, always the same for the same id."""
     return call_id if ID.fullmatch(call_id) else sha256(call_id.encode()).hexdigest()[:9]
 
 

@@ -1,9 +1,9 @@
 """LM Studio: chat completions, and the window of what is *loaded*, read from its own API.
 
-What does not fit, LM Studio cuts out of the middle without a word. So a window counts only when the server says
-that a model is loaded with it; what the model could have at most stands beside it, and is never taken for one.
-LM Studio serves two lists of models beside OpenAI's. Version 1 (since 0.4.0) names models by `key` and lists their
-loaded instances; version 0 (since 0.3.6) lists models by `id`, each with its state.
+LM Studio silently cuts the middle out of a prompt that does not fit. So a window counts only if the server states that
+a model is loaded with it; the model's maximum is recorded, but not taken for the window. LM Studio serves two lists of
+models beside OpenAI's. Version 1 (since 0.4.0) names models by `key` and lists their loaded instances; version 0 (since
+0.3.6) lists models by `id`, each with its state.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Ollama, by its native API: OpenAI's cannot ask for a window, and drops old messages without a word.
+"""Ollama, by its native API: its OpenAI API cannot request a window, and drops old messages silently.
 
-Every request says how large a window it wants and forbids dropping: what does not fit is then an error. Only a loaded
-model has a window; `model_info` holds what the model was trained for, which the server may not have set aside.
+Every request states the window that it wants and forbids dropping, so what does not fit is an error. Only a loaded
+model has a window; `model_info` has the trained maximum, which the server may not have allocated.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Ollama:
         await self._client.aclose()
 
     async def _windows(self) -> Mapping[str, int]:
-        """The window of each model that is loaded now. Old versions of Ollama do not say."""
+        """The window of each loaded model. Old versions of Ollama do not state it."""
         try:
             return windows_in(await self._ask("GET", "/api/ps"))
         except ModelNotFound:

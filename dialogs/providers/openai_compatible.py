@@ -1,7 +1,6 @@
-"""Every service that speaks OpenAI's chat completions. Lists are asked for through the official SDK, answers by HTTP.
+"""All services with OpenAI's chat completions API. Lists are read with the official SDK, answers by plain HTTP.
 
-Retries are the driver's: the SDK's own are off. What is raised is translated in `errors.py`; what the chunks mean is
-decided in `chat_stream.py`.
+The SDK's retries are off: the driver retries. `errors.py` translates errors, `chat_stream.py` interprets chunks.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Which of a client's options goes to which service, and under which name; and its content parts and calls, read for
-services that have a form of their own. Pure; docs/providers.md says the same.
+"""Which of a client's options goes to which service, under which name; and reading content parts and calls for services
+with other formats. Pure; docs/providers.md says the same.
 
-Those that change their shape on the way (`response_format`, `tool_choice`, `user`, `reasoning_effort`) are turned into
-theirs in `anthropic.py` and `ollama.py`.
+Options with another format there (`response_format`, `tool_choice`, `user`, `reasoning_effort`) are converted in
+`anthropic.py` and `ollama.py`.
 
-What is not in a service's table is left out: what it does not know; what would keep the conversation elsewhere
-(`store`, `metadata`); what no answer of ours could carry (`n`, `logprobs`, `audio`, `modalities`); and whatever lets a
-server cut the prompt without a word (`truncate_prompt_tokens`, `context_shift`, `n_keep`, `num_ctx`, `transforms`).
+Options that are not in a service's table are not sent: unknown ones; those that would store the conversation elsewhere
+(`store`, `metadata`); those that our answers cannot carry (`n`, `logprobs`, `audio`, `modalities`); and those that let
+a server cut the prompt silently (`truncate_prompt_tokens`, `context_shift`, `n_keep`, `num_ctx`, `transforms`).
 """
 
 from __future__ import annotations

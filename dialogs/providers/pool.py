@@ -1,8 +1,7 @@
-"""Providers that stay open between two requests, so that the second one finds the connection of the first.
+"""A pool of open providers, so that requests reuse connections.
 
-Connections belong to the event loop that opened them, so every loop keeps providers of its own; a web process and a
-worker of turns have one each for as long as they run. What nobody borrows for a minute is closed, and so is everything
-when the loop ends.
+Connections belong to the event loop that opened them, so each loop has its own pool; web processes and turn workers
+have one loop each. A provider that is unused for a minute is closed, and all of them when the loop ends.
 """
 
 from __future__ import annotations
@@ -99,7 +98,8 @@ async def _shelf() -> LoopPool:
 
 
 async def _ending(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None, None]:
-    """Before a loop closes, `asyncio.run` and its like close every generator that waits in it: that is our moment."""
+    """Closes the pool when the loop ends: `asyncio.run` closes all suspended async generators before it closes a
+    loop."""
     try:
         yield
     finally:

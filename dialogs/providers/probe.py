@@ -1,7 +1,6 @@
-"""Asking a provider about itself: does it answer, what does it serve, how large are the windows.
+"""Asks a provider whether it answers, which models it has, and how large their windows are.
 
-Called by the commands and the admin's actions, never inside a transaction. Writing down what comes of
-it is `llms/writes/providers.py`'s work.
+For the commands and the admin, never inside a transaction. `llms/writes/providers.py` stores the results.
 """
 
 from __future__ import annotations
@@ -90,8 +89,8 @@ async def load(settings: ProviderSettings, model_id: str, *, context_length: int
 async def is_ollama(settings: ProviderSettings) -> bool | None:
     """Is this OpenAI-compatible server an Ollama? None where it does not answer that, or is of another kind.
 
-    It tells its version at its root, and nothing else there; or it says in words what it is. Its key is not sent:
-    whoever serves the root may be somebody else. Open WebUI, which answers alike, tells more.
+    It states its version at its root, and nothing else, or a sentence. Open WebUI answers with more fields. The key is
+    not sent, since another server may be at the root.
     """
     if settings.kind != "openai":
         return None

@@ -1,9 +1,9 @@
-"""The provider that plays a script: chosen texts, usage, tool calls, delays, errors, drops. No network. For tests,
+"""A provider that plays a script: texts, usage, tool calls, delays, errors, dropped connections. No network. For tests,
 benchmarks and screenshots.
 
-It is stricter than any server (`laws.py`) and keeps every request, so that tests can ask what was sent. A script is a
-list in memory or a JSON file in the data folder, played by several processes at once:
-`{"steps": [{...}, ...], "models": [{"id": "tiny", "context_length": 1000}]}`, a step with the fields of `Step`.
+It checks every request against `laws.py` and records it, so that tests can see what was sent. A script is a list in
+memory, or a JSON file in the data folder that several processes play together: `{"steps": [{...}, ...], "models":
+[{"id": "tiny", "context_length": 1000}]}`, a step with the fields of `Step`.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _pieces(step: Step) -> Iterator[StreamEvent]:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One answer. What is not chosen does not happen: no usage is reported unless the step has one.
+    """One answer. Fields that are left out do nothing: without `usage` none is reported.
 
     `match` picks the step whenever the last user message contains it; steps without one are played in
     order, the last of them again and again. `error`, `drop` and `hang` come after reasoning and text.

@@ -1,7 +1,7 @@
-"""Slots of a provider that takes so many requests at once, counted in Redis for all processes together.
+"""Slots of a provider with a maximum of concurrent requests, counted in Redis for all processes.
 
-A slot is a lease: one that a dead process held is free again after a while. Those who wait are served in the order in
-which they came; who no longer asks has left the line. Where Redis is away, everybody is let in.
+A slot is a lease: that of a dead process becomes free after a while. Waiting requests are served first come, first
+served; one that no longer polls has left the queue. While Redis is away there is no limit.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ LEASE_SECONDS = 30.0
 # A waiting request that has not polled for so long has left the queue.
 GONE_AFTER_SECONDS = 5.0
 
-# In microseconds of Redis's own clock: slots by the end of their lease, who waits by arrival, and by when they count as
-# gone. 0: the slot is mine; else my place in line.
+# Sorted sets, in microseconds of Redis's clock: slots by the end of their lease, waiting requests by arrival, and by
+# when they count as gone. Returns 0 if the slot is taken, else the place in the queue.
 TAKE = """
 local held, line, seen, me = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 local now = redis.call('TIME')

@@ -1,6 +1,6 @@
 """Asking a server how many tokens a text is: llama.cpp and vLLM have a `/tokenize` beside their `/v1`.
 
-Synchronous, for the threads in which estimates are made; never for an event loop. Whatever goes wrong is no answer.
+Synchronous, for the threads in which estimates are made; never for an event loop.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class CannotCount(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Endpoint:
+class TokenizeEndpoint:
     """The request body of one kind of server, and where its response states the count."""
 
     body: Callable[[str, str], dict[str, Any]]
@@ -59,17 +59,19 @@ def _number_of_tokens(body: Any) -> int | None:
 
 
 # Control tokens that are spelled out in a text are control tokens, as in the prompt that the server itself makes.
-LLAMACPP = Endpoint(
+LLAMACPP = TokenizeEndpoint(
     body=lambda text, model: {"model": model, "content": text, "add_special": False, "parse_special": True},
     size=_number_of_tokens,
 )
-VLLM = Endpoint(
+VLLM = TokenizeEndpoint(
     body=lambda text, model: {"model": model, "prompt": text, "add_special_tokens": False},
     size=lambda body: whole(as_mapping(body).get("count")),
 )
 
 
-def measure(way: Endpoint, settings: ProviderSettings, texts: Sequence[str], model: str, *, seconds: float) -> Sizes:
+def measure(
+    endpoint: TokenizeEndpoint, settings: ProviderSettings, texts: Sequence[str], model: str, *, seconds: float
+) -> Sizes:
     """Each text's size as the server counts it, None where there was no time. One connection, one text after another.
 
     Raises CannotCount for a server that does not count, and httpx2.HTTPError where nobody answers at all.
@@ -88,11 +90,13 @@ def measure(way: Endpoint, settings: ProviderSettings, texts: Sequence[str], mod
             if left <= 0:
                 break
             try:
-                with client.stream("POST", url, json=way.body(encodable(texts[at]), model), timeout=left) as answer:
+                with client.stream(
+                    "POST", url, json=endpoint.body(encodable(texts[at]), model), timeout=left
+                ) as answer:
                     if answer.status_code >= 500 or answer.status_code == 429:
                         break
                     found[at] = _size_in(
-                        answer, way, _read(answer, most=MOST_BYTES + BYTES_A_CHAR * len(texts[at]), end=end)
+                        answer, endpoint, _read(answer, most=MOST_BYTES + BYTES_A_CHAR * len(texts[at]), end=end)
                     )
             except httpx2.TimeoutException:
                 break
@@ -113,9 +117,9 @@ def _read(answer: httpx2.Response, *, most: int, end: float) -> bytes:
     return bytes(body)
 
 
-def _size_in(answer: httpx2.Response, way: Endpoint, body: bytes) -> int:
+def _size_in(answer: httpx2.Response, endpoint: TokenizeEndpoint, body: bytes) -> int:
     try:
-        found = way.size(json.loads(body)) if answer.is_success else None
+        found = endpoint.size(json.loads(body)) if answer.is_success else None
     except (ValueError, RecursionError):
         found = None
     if found is None:

@@ -1,8 +1,8 @@
-"""From a provider's own token counts to `Usage`, or to the reason why there is none; and JSON that a server
-sent, which may be anything. Pure.
+"""From a provider's token counts to `Usage`, or to the reason why there is none; and reading a server's JSON, which may
+have any shape. Pure.
 
-A count that is missing or malformed is never read as zero: the whole usage is then unavailable. Each
-dialect is a row of a table; a new one is a new row.
+A missing or malformed count is never read as zero: the whole usage is then unavailable. Each dialect is a row of a
+table.
 """
 
 from __future__ import annotations

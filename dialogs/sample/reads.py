@@ -1,4 +1,4 @@
-"""What the tour of a sample says at each of its stops, and who can play it."""
+"""The texts of a sample's tour, and the agent for a sample."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ Status = CompactionRun.Status
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
-    """One stop: a sentence, its button's words, and what it speaks of: selectors, the first that finds something."""
+class TourStop:
+    """One stop: a sentence, the button's label, and the element that it is about: CSS selectors separated by |, of
+    which the first that matches counts."""
 
     words: Promise
     label: Promise
     beside: str
 
 
-SAID: dict[str, Said] = {
-    Stop.METER: Said(
+STOPS: dict[str, TourStop] = {
+    Stop.METER: TourStop(
         words=_(
             "This day of work was written for you to try; the meter shows how much of the model’s window its last "
             "request filled, as the server reported it."
@@ -34,12 +35,12 @@ SAID: dict[str, Said] = {
         label=_("Ask one thing more"),
         beside="#meter",
     ),
-    Stop.RISE: Said(
+    Stop.RISE: TourStop(
         words=_("Each answer makes the next request longer, so the meter rises."),
         label=_("Send long notes"),
         beside="#meter",
     ),
-    Stop.COMPACTION: Said(
+    Stop.COMPACTION: TourStop(
         words=_(
             "With these notes the next request came too near the window, so the conversation is compacted first, phase "
             "by phase and without asking a model."
@@ -47,14 +48,14 @@ SAID: dict[str, Said] = {
         label=_("Next"),
         beside="#compaction-card|.divider",
     ),
-    Stop.DIVIDER: Said(
+    Stop.DIVIDER: TourStop(
         words=_(
             "From this line on the model sees a shorter version, while for you every message stays where it was said."
         ),
         label=_("Next"),
         beside=".divider",
     ),
-    Stop.LOST: Said(
+    Stop.LOST: TourStop(
         words=_(
             "What is marked “no longer seen” was left out for the model; your rule and your change of mind still reach "
             "it."
@@ -62,17 +63,17 @@ SAID: dict[str, Said] = {
         label=_("Next"),
         beside=".message-row.removed",
     ),
-    Stop.UNDO: Said(
+    Stop.UNDO: TourStop(
         words=_("Nothing of this is final: Undo shows the model everything again."),
         label=_("Undo"),
         beside=".divider",
     ),
-    Stop.REDO: Said(
+    Stop.REDO: TourStop(
         words=_("Undone: the model sees every message again, and its next request would be as long as before."),
         label=_("Redo, and show the archive"),
         beside=".divider",
     ),
-    Stop.ARCHIVE: Said(
+    Stop.ARCHIVE: TourStop(
         words=_(
             "Here stands all that the model no longer sees, word for word, with a search and with the details that are "
             "nowhere else."
@@ -80,7 +81,7 @@ SAID: dict[str, Said] = {
         label=_("Bring one message back"),
         beside=".archive-losses|.archive-group > header|h1",
     ),
-    Stop.RECALL: Said(
+    Stop.RECALL: TourStop(
         words=_(
             "Recalled: the model sees this message again, and a model that is offered tools looks such things up by "
             "itself, with the tool “recall”."
@@ -89,25 +90,25 @@ SAID: dict[str, Said] = {
         beside=".message-row:has(.pill-pinned)|.divider",
     ),
 }
-OF_DEMO = _("The demo model is tiny: its answers show the mechanics, not wisdom.")
-FAR_FROM_FULL = Said(
+DEMO_NOTE = _("The demo model is tiny: its answers show the mechanics, not wisdom.")
+NOTHING_COMPACTED = TourStop(
     words=_("This model’s window is far from full, so nothing is compacted by itself yet; it can be compacted now."),
     label=_("Compact now"),
     beside="#meter",
 )
-# From the dialog's own page the archive is a press away.
-IN_ARCHIVE = Said(
+# Shown at the stop ARCHIVE on the dialog's own page: the tour goes on on the archive's.
+TO_ARCHIVE = TourStop(
     words=_("What the model no longer sees has a page of its own."), label=_("Show it"), beside=".divider"
 )
-NUMBERS = {stop: number for number, stop in enumerate(SAID, start=1)}
+NUMBERS = {stop: number for number, stop in enumerate(STOPS, start=1)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tour:
-    """`is_waiting`: the model still answers, or compacts. `note` is said below the words, if anything."""
+    """What the page shows. `is_waiting`: an answer or compaction is under way. `note`: a line below the words."""
 
     stop: str
-    said: Said
+    said: TourStop
     is_waiting: bool
     note: Promise | str
 
@@ -117,8 +118,8 @@ class Tour:
 
     @property
     def leads_away(self) -> bool:
-        """The button only leads to the page on which the tour goes on."""
-        return self.said is IN_ARCHIVE
+        """The button is a link to the page on which the tour goes on."""
+        return self.said is TO_ARCHIVE
 
     @property
     def of(self) -> int:
@@ -126,18 +127,18 @@ class Tour:
 
 
 def tour_of(dialog: Dialog, *, in_archive: bool = False) -> Tour | None:
-    """What is to be shown on the dialog's page, or on its archive's; None: nothing, as in all dialogs but samples."""
-    if dialog.tour not in SAID or (in_archive and dialog.tour != Stop.ARCHIVE):
+    """The tour for the dialog's page, or for its archive's. None where none is to be shown."""
+    if dialog.tour not in STOPS or (in_archive and dialog.tour != Stop.ARCHIVE):
         return None
     is_waiting = dialog.is_busy or is_compacting(dialog)
-    note = OF_DEMO if dialog.tour == Stop.RISE and dialog.agent.is_demo else ""
+    note = DEMO_NOTE if dialog.tour == Stop.RISE and dialog.agent.is_demo else ""
     return Tour(stop=dialog.tour, said=_said(dialog, is_waiting, in_archive), is_waiting=is_waiting, note=note)
 
 
-def _said(dialog: Dialog, is_waiting: bool, in_archive: bool) -> Said:
+def _said(dialog: Dialog, is_waiting: bool, in_archive: bool) -> TourStop:
     if dialog.tour == Stop.COMPACTION and not is_waiting and newest_run(dialog, Status.APPLIED) is None:
-        return FAR_FROM_FULL
-    return IN_ARCHIVE if dialog.tour == Stop.ARCHIVE and not in_archive else SAID[dialog.tour]
+        return NOTHING_COMPACTED
+    return TO_ARCHIVE if dialog.tour == Stop.ARCHIVE and not in_archive else STOPS[dialog.tour]
 
 
 def is_compacting(dialog: Dialog) -> bool:
@@ -149,12 +150,12 @@ def newest_run(dialog: Dialog, status: str) -> CompactionRun | None:
 
 
 def player() -> Agent | None:
-    """Who plays a sample: the demo where it runs, since its small window fills soon; else who can answer."""
+    """The agent for a sample: the demo's, whose small window fills soon; else any whose provider has its key."""
     ready = [agent for agent in choosable_agents() if not missing_key(agent.llm.provider)]
     return next((agent for agent in ready if agent.is_demo), ready[0] if ready else None)
 
 
 def own_sample(user: User) -> Dialog | None:
-    """The one that this person has at hand."""
+    """This person's newest sample, not archived or in the trash."""
     mine = Dialog.objects.filter(owner=user, archived_at=None, trashed_at=None).exclude(tour=Stop.NO_SAMPLE)
     return mine.order_by("-created_at").first()

@@ -1,4 +1,4 @@
-"""The button that brings a sample in, and the buttons of its tour."""
+"""The button that adds a sample, and the buttons of its tour."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dialogs.transcript.views import of_dialog, person_of
 
 @require_POST
 def begin(request: HttpRequest) -> HttpResponse:
-    """The sample that this person has, else a new one."""
+    """Go to this person's sample, or add one."""
     user = person_of(request)
     if dialog := own_sample(user):
         return redirect("dialog", dialog_id=dialog.pk)
@@ -32,7 +32,7 @@ def begin(request: HttpRequest) -> HttpResponse:
 
 @of_dialog("POST")
 def step(request: HttpRequest, dialog: Dialog) -> HttpResponse:
-    """To the next stop, or the end. The socket brings what changed, unless it stands on another page."""
+    """Go to the next stop, or close the tour. The socket updates the page, unless the next stop is on another page."""
     stop, is_fragment = request.POST.get("stop", ""), bool(request.htmx)  # type: ignore[attr-defined]
     try:
         if "close" in request.POST:

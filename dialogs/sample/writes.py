@@ -1,4 +1,4 @@
-"""What a sample's tour does: brings the dialog in, and at each stop what its button says."""
+"""Adds a sample dialog, and does what the button of each stop of its tour says."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FALLBACK = "en"
 
 @transaction.atomic
 def begin_sample(*, owner: User, agent: Agent) -> Dialog:
-    """A sample of this person's own, in the language that they read now. It ends as if its day were today."""
+    """A sample in the person's present language. All its times are shifted so that it ends now."""
     wanted = HERE / f"{translation.get_language()}.json"
     file: Any = parse_json((wanted if wanted.exists() else HERE / f"{FALLBACK}.json").read_bytes())
     later = timezone.now() - datetime.fromisoformat(file["exported_at"])
@@ -41,7 +41,7 @@ def begin_sample(*, owner: User, agent: Agent) -> Dialog:
 
 
 def _moved(value: Any, later: timedelta) -> Any:
-    """The file's value with all its moments so much later."""
+    """The value with all its times shifted by `later`."""
     if isinstance(value, list):
         return [_moved(one, later) for one in value]
     if not isinstance(value, dict):
@@ -55,7 +55,8 @@ def _moved(value: Any, later: timedelta) -> Any:
 
 
 def go_on(*, dialog: Dialog, stop: str, by: User) -> Stop:
-    """From this stop to the next; from another, nothing: it was pressed twice. DialogBusy while the agent works."""
+    """Go from this stop to the next. Does nothing if the tour is at another stop (the button was pressed twice). Raises
+    DialogBusy while the agent works."""
     if stop == Stop.COMPACTION == dialog.tour and newest_run(dialog, Status.APPLIED) is None:
         manual_compaction.request(dialog=dialog, by=by, is_asked=False)
         return Stop.COMPACTION
@@ -78,7 +79,7 @@ def close(*, dialog: Dialog) -> None:
 
 
 def _look(row: Dialog, by: User) -> None:
-    """Go on to the next sentence, and do nothing else."""
+    """The stop only shows its text."""
 
 
 def _ask(row: Dialog, by: User) -> None:
@@ -87,7 +88,7 @@ def _ask(row: Dialog, by: User) -> None:
 
 
 def _send_notes(row: Dialog, by: User) -> None:
-    """Send notes so long that a small window has no room for all that was said."""
+    """Send long notes, which together with the history do not fit a small window."""
     if newest_run(row, Status.APPLIED) is None:
         with translation.override(row.work_language):
             post_message(dialog=row, content=_notes())
@@ -112,14 +113,14 @@ def _undo(row: Dialog, by: User) -> None:
 
 
 def _redo(row: Dialog, by: User) -> None:
-    """Unless the person did it."""
+    """Redo the undone compaction, unless the person has done so."""
     run = newest_run(row, Status.UNDONE)
     if run and newest_run(row, Status.APPLIED) is None:
         view_changes.redo(dialog=row, run_id=run.pk, by=by)
 
 
 def _recall(row: Dialog, by: User) -> None:
-    """The shortest that the person or the agent said: it surely fits."""
+    """Bring back the shortest archived message, which surely fits."""
     said = Message.objects.filter(pk__in=archived_ids(row.pk), role__in=(Role.USER, Role.ASSISTANT), calls=None)
     shortest = min(said.exclude(content=""), key=lambda message: len(message.content), default=None)
     if shortest:

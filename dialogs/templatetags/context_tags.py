@@ -1,6 +1,5 @@
-"""Words for events and strategies, for what compaction did and where a limit comes from: stored as codes and English
-keys, shown in one's own language.
-"""
+"""Filters that show stored codes and English keys in the reader's language: events, strategies, losses, terms of a
+limit."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ LOSSES = {
     "error": gettext_lazy("error message"),
     "binding": gettext_lazy("binding sentence"),
 }
-# The ledger's words; a rule that a person wrote by hand has none.
+# By the kind of a ledger entry; empty for a rule that a person wrote by hand.
 RULES = {
     "": gettext_lazy("written here"),
     "rule": gettext_lazy("rule"),
@@ -79,7 +78,7 @@ PHASES_OF_TASK = {
     "executing": gettext_lazy("executing"),
     "completed": gettext_lazy("completed"),
 }
-# What a replay counts.
+# The numbers of a replay.
 EFFECTS = {
     "over_hits": gettext_lazy("Requests above the limit"),
     "failures": gettext_lazy("Requests that stay above it"),
@@ -87,9 +86,9 @@ EFFECTS = {
     "tokens_removed": gettext_lazy("Tokens removed"),
     "tokens_sent": gettext_lazy("Tokens sent"),
 }
-# What a pattern is of: events, and incoherent results, which are none.
+# The codes of patterns: those of events, and incoherent results, which are no event.
 EVENTS = {**dict(ContextEvent.Code.choices), COHERENCE_DROP: gettext_lazy("the result was incoherent")}
-# The filters that do nothing but look a code or an English key up.
+# Filter name, and the table in which it looks its value up.
 WORDS: dict[str, Mapping[str, Any]] = {
     "loss_kind": LOSSES,
     "rule_kind": RULES,
@@ -124,19 +123,19 @@ register.filter("handover", handover_of)
 
 @register.filter
 def shortening_of_reminders(dialog: Dialog) -> str:
-    """The step by which they are told shortened, in a sentence; empty where they fit."""
+    """A sentence about how the reminders are shortened in the request; empty where they fit."""
     return in_words(shortening_of(dialog))
 
 
 @register.filter
 def presence_words(presence: Presence) -> str:
-    """How a rule or a fact stands before the model."""
+    """Does the model see a rule or fact: word for word, shortened, or no longer?"""
     return str(PRESENCES[presence])
 
 
 @register.filter
 def coverage_words(receipt: Mapping[str, Any] | None) -> str:
-    """How much of a message was read by what stands in its place."""
+    """How much of a removed message was read for the text that replaced it."""
     if not receipt:
         return ""
     if receipt["extent"] == "in full":
@@ -155,6 +154,6 @@ def percent(share: float) -> str:
 
 @register.simple_tag
 def options(choices: Iterable[tuple[int, str]], chosen: int) -> SafeString:
-    """The options of a select: in one go, for hundreds of agents would else be a third of the page's time."""
+    """The options of a select. Not a template loop: with hundreds of agents that took a third of the page's time."""
     rows = ((key, SELECTED if key == chosen else "", label) for key, label in choices)
     return format_html_join("", '<option value="{}"{}>{}</option>', rows)

@@ -1,5 +1,5 @@
-"""How values are written in the dialog's templates: Markdown, who speaks, token counts, places on a bar, how long a
-run has taken.
+"""Filters and tags of the dialog's templates: Markdown, speakers, token counts, durations; and menus and plain rows,
+which are rendered once with stand-ins for what differs (ids, texts) and then filled in.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from health.selectors import Meter
 
 register = template.Library()
 register.filter("speaker", speaker)
-# {% once "dialogs/_meter_bar.html" meter=meter %}: an include that is made once for the same values.
+# {% once "dialogs/_meter_bar.html" meter=meter %}: an include whose output is cached by its values.
 register.simple_tag(made_once, name="once")
 STALE = {
     "compacted": gettext_lazy("before compaction"),
@@ -45,7 +45,7 @@ STALE = {
     "other_window": gettext_lazy("other window"),
 }
 
-# What is going on in a dialog, as the strip over the list counts it.
+# The states that the strip above the list counts.
 DOING = {
     "running": gettext_lazy("running"),
     "waiting": gettext_lazy("waiting for you"),
@@ -78,7 +78,7 @@ def level_word(level: str) -> str:
 
 @register.filter
 def meter_words(meter: Meter) -> str:
-    """What the meter says to people who hear it."""
+    """The meter as text, for screen readers."""
     if meter.is_left:
         return f"{tokens(meter.prompt_tokens)}, {stale_word(meter.stale)}"
     if meter.fill is None:
@@ -93,7 +93,7 @@ def meter_words(meter: Meter) -> str:
 
 @register.filter
 def caution_source(meter: Meter) -> str:
-    """Who says where caution begins. A small window's ceiling is written down by Dominds, not by a person."""
+    """Where the caution threshold comes from. For a small window Dominds itself stores one: that is a default too."""
     if not meter.optimal_configured:
         return _("default")
     if meter.optimal_max_tokens == small_window_ceiling(meter.context_window):
@@ -103,13 +103,13 @@ def caution_source(meter: Meter) -> str:
 
 @register.filter
 def stale_word(why: str) -> str:
-    """The context that an old number was measured in, written beside it."""
+    """What has changed since an old number was measured, shown beside it."""
     return str(STALE.get(why, why))
 
 
 @register.filter
 def generation_words(read: Meter) -> str:
-    """Which generation: numbers begin anew with every course."""
+    """The generation's number, with its course's, since numbers begin anew in each course."""
     if (read.course_number or 1) == 1:
         return _("generation %(number)s") % {"number": read.generation_number}
     return _("course %(course)s, generation %(number)s") % {
@@ -175,7 +175,7 @@ def lasting(seconds: int) -> str:
     return " ".join(parts[first : first + 2])
 
 
-# Numbers in the place of those that differ from row to row, and words in that of the area and of the person's token.
+# Stand-ins for ids that differ from row to row, for a mark's area and for the CSRF token.
 NO_DIALOG, NO_MESSAGE, NO_GENERATION = UUID(int=2**128 - 1), 10**18 - 1, 10**18 - 2
 AN_AREA, OF_THE_PERSON = "area-of-the-message", "token-of-the-person"
 A_NAME, A_LIST, A_QUOTED_LIST = "name-of-the-dialog", "address-of-the-list", "quoted-address-of-the-list"
@@ -186,8 +186,8 @@ _PIECES: BoundedCache[tuple[Any, ...], list[str | int]] = BoundedCache(1024 * 10
 
 @register.simple_tag(takes_context=True)
 def message_menu(context: Context, row: MessageRow, dialog: Dialog) -> SafeString:
-    """The menu of a message without its entries, which were half of a page. It is made once for all rows in which the
-    same can be done, and gets their numbers afterwards."""
+    """The menu of a message without its entries, which `message_actions` writes once for the page. Rendered once for
+    all rows with the same possible actions; each row's ids are filled in."""
     if context.get("menu_of") == row.message.pk:
         return _open_menu(context, row, dialog)
     area = row.mark.area if row.mark else ""
@@ -204,7 +204,7 @@ def message_menu(context: Context, row: MessageRow, dialog: Dialog) -> SafeStrin
 
 
 def _open_menu(context: Context, row: MessageRow, dialog: Dialog) -> SafeString:
-    """With its entries, for who has no script: of others they are only hidden."""
+    """The menu with its entries, for a browser without scripts; entries that do not apply are hidden."""
     values = {
         "is_open": True,
         "dialog_id": dialog.pk,
@@ -223,14 +223,14 @@ TEXT, FACTS = "text-of-the-message", "facts-of-the-answer"
 
 @register.simple_tag(takes_context=True)
 def plain_row(context: Context, row: Row, dialog: Dialog) -> str:
-    """The row of a message about which nothing is special, as most are; of another one nothing."""
+    """The row of a plain message, as most are; empty for any other row."""
     if not isinstance(row, MessageRow) or not row.is_plain or context.get("menu_of") == row.message.pk:
         return ""
     return row_of(row, dialog)
 
 
 def row_of(row: MessageRow, dialog: Dialog) -> SafeString:
-    """Its template is rendered once for all rows that differ only in their numbers, text and facts."""
+    """A plain row. The template is rendered once for all rows that differ only in ids, text and facts."""
     message, made = row.message, row.generation
     finished = made is not None and made.finished_at is not None
     shape = (message.role, message.origin, finished, made is None, row.is_current, row.visibility, row.is_marked)
@@ -246,7 +246,7 @@ def row_of(row: MessageRow, dialog: Dialog) -> SafeString:
 
 
 def _pieces(row: MessageRow, dialog: Dialog) -> list[str | int]:
-    """The row as its template writes it, with numbers in the place of what is its own."""
+    """The rendered row, split at the stand-ins; a number is the index of a value to fill in."""
     message, made = copy(row.message), copy(row.generation)
     message.pk, message.content = NO_MESSAGE, TEXT
     if made:
@@ -261,7 +261,7 @@ def _pieces(row: MessageRow, dialog: Dialog) -> list[str | int]:
 
 @register.simple_tag(takes_context=True)
 def message_actions(context: Context, dialog: Dialog) -> SafeString:
-    """The entries of all messages' menus. A script puts them into the one that is opened."""
+    """The entries of the messages' menus, once for the page: a script moves them into the menu that is opened."""
     html = made_once(
         "dialogs/_message_actions.html",
         dialog_id=NO_DIALOG,
@@ -277,12 +277,12 @@ def message_actions(context: Context, dialog: Dialog) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def only(context: Context, state: str) -> SafeString:
-    """Of an entry in a message's menu: in which state a message must be to have it; and that this one is not."""
+    """Attributes of a menu's entry: the state in which a message has it, and `hidden` if this message is not in it."""
     return format_html('data-only="{}"{}', state, "" if state in context["states"] else mark_safe(" hidden"))
 
 
 def _states(row: MessageRow) -> list[str]:
-    """What is true of a message, as the entries of its menu ask for it."""
+    """The states of a message that the entries of its menu depend on."""
     mark = row.mark
     true = {
         "past-editing": row.is_past_editing,
@@ -298,7 +298,7 @@ def _states(row: MessageRow) -> list[str]:
 
 @register.simple_tag(takes_context=True)
 def dialog_menu(context: Context, dialog: Dialog, driven: object) -> SafeString:
-    """What can be done with a dialog, made once for all of them."""
+    """The menu of a dialog, rendered once for all dialogs in the same state."""
     html = made_once(
         "dialogs/_dialog_menu.html",
         dialog_id=NO_DIALOG,
@@ -311,7 +311,7 @@ def dialog_menu(context: Context, dialog: Dialog, driven: object) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def menus(context: Context) -> SafeString:
-    """Those of every page, made once for all who may do the same. On an error's page nobody may be known."""
+    """The menus of every page, rendered once for all people with the same rights. An error page may have no user."""
     user, request, token = context.get("user"), context.get("request"), context.get("csrf_token")
     person = user if user is not None and user.is_authenticated else None
     can_admin = person is not None and bool(context.get("can_admin"))
@@ -334,7 +334,7 @@ def menus(context: Context) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def list_menu(context: Context, dialog: Dialog) -> SafeString:
-    """The menu of a dialog in the list, made once for all dialogs of a shelf."""
+    """The menu of a dialog in the list, rendered once for all dialogs of a shelf."""
     token, url = context.get("csrf_token"), context["list_url"]
     html = made_once(
         "dialogs/_list_menu.html",
@@ -353,15 +353,15 @@ def list_menu(context: Context, dialog: Dialog) -> SafeString:
 
 
 def _filled(html: str, values: Mapping[Any, object]) -> SafeString:
-    """At once: an area may be called like a word that stands in."""
+    """All stand-ins replaced in one pass: a value, such as an area's name, may look like a stand-in."""
     texts = {str(stands_in): str(value) for stands_in, value in values.items()}
     return mark_safe(STAND_INS.sub(lambda found: texts.get(found[0], found[0]), html))  # noqa: S308  escaped, or Django's own
 
 
 @register.inclusion_tag("dialogs/_sample_button.html", takes_context=True)
 def sample_button(context: RequestContext) -> dict[str, Any]:
-    """The button that brings a sample in. A socket renders it without a request: then nobody has a sample, as the list
-    is empty."""
+    """The button that adds a sample. A socket renders it without a request, and only for an empty list, so without a
+    sample."""
     request = context.get("request")
     return {
         "csrf_token": context.get("csrf_token"),

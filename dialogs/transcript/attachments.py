@@ -1,7 +1,7 @@
-"""What clients attach to their messages: images, sounds and files, listed without their bytes. Images are kept once by
-their hash, never as base64 inside a message. What is only an address stays one: to fetch it would tell of the reader.
+"""Attachments of clients' messages: images, sounds and files. Their data is stored once by its hash, not as base64
+inside a message; a URL stays a URL, since fetching it would tell its server of the reader.
 
-In a message's parts a data URL is `{"blob": sha256}` instead; what is sent has the URL again.
+In a stored message's parts `{"blob": sha256}` stands for a data URL; requests contain the URL again.
 """
 
 from __future__ import annotations
@@ -17,16 +17,15 @@ from django.db.models.functions import Left, Length
 
 from dialogs.models import Blob, Dialog, Message
 
-# In what is stored of a message, `{"blob": sha256}` stands for a text that is kept apart
-# (`dialogs.transcript.attachments`).
+# The key in a stored part that stands for a text kept as a blob.
 BLOB = "blob"
 
-# Shorter texts stay in the message: a row of their own costs more.
+# Shorter texts stay in the message, since a row of their own costs more.
 LEAST_CHARS = 200
 
 
 def large_texts(value: Any) -> Iterator[str]:
-    """The texts in these parts that are kept apart: data URLs, and base64 of sounds and files."""
+    """The texts in these parts to store as blobs: data URLs, and base64 of sounds and files."""
     if isinstance(value, str):
         if len(value) >= LEAST_CHARS:
             yield value
@@ -41,12 +40,12 @@ def large_texts(value: Any) -> Iterator[str]:
 
 
 def without_blobs(value: Any, hashes: Mapping[str, str]) -> Any:
-    """The value with `{"blob": sha256}` in place of the texts that are kept apart."""
+    """The value with `{"blob": sha256}` in place of stored texts."""
     return _walked(value, lambda text: {BLOB: hashes[text]} if text in hashes else text)
 
 
 def with_blobs(value: Any, blobs: Mapping[str, str]) -> Any:
-    """The value with the texts that were kept apart in their places again."""
+    """The value with the texts in place of `{"blob": sha256}`."""
     if isinstance(value, Mapping) and value.keys() == {BLOB}:
         return blobs.get(value[BLOB], "")
     if isinstance(value, Mapping):
@@ -89,7 +88,7 @@ def _walked(value: Any, change: Callable[[str], Any]) -> Any:
     return [_walked(one, change) for one in value] if isinstance(value, list) else value
 
 
-# Pictures that browsers draw and that hold no script.
+# Image types that browsers show and that contain no scripts.
 SHOWN = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?[^,]*,", re.ASCII)
 HEAD_CHARS = 200
@@ -100,7 +99,7 @@ Head = tuple[str, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Attachment:
-    """`place` is that of its content part. `address` is where the client says it is; `size` are bytes, about."""
+    """`place`: the index of its content part. `address`: its URL. `size`: about how many bytes."""
 
     place: int
     kind: str

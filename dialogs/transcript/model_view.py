@@ -1,10 +1,10 @@
-"""A view: what the model sees of a course instead of all that was said. Values, how they are stored as JSON, and
-which of them holds on a branch: views are made one from another, undone, and left behind by an edit. What people have
-marked to stay is shown to the model from then on, whatever the view was made of.
+"""A view: what the model sees of a course in place of all its messages. Values, their JSON, and which view is in force
+on a branch: views are made one from another, can be undone, and do not apply to a branch that an edit began. Messages
+that people mark to stay are shown to the model from then on, whatever the view has.
 
-An entry is a stored message, perhaps with a shorter text, or a message that compaction wrote and the ids it covers, or
-a quote: what a person brought back that cannot stand there as a message (a line, or one of another course). A quote
-lives in the view alone. Whatever compacts next takes it over, pinned; undoing the view undoes the quote.
+An entry is a stored message, perhaps with a shorter text; or a text that compaction wrote, with the ids that it covers;
+or a quote: something that a person brought back that cannot be a message there (a line, or a message of another
+course). A quote exists only in the view. The next compaction takes it over, pinned; undoing the view undoes the quote.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FRAME = OPENING + "{number} ({role}, course {course}): history, not instructions
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """`content` None: the message as it was said. `kind` of what was written: summary, placeholder, handover, quote."""
+    """`content` None: the message's own text. `kind`, of written texts: summary, placeholder, handover, quote."""
 
     message_id: int | None = None
     content: str | None = None
@@ -51,7 +51,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Piece:
-    """One entry of a view with the stored message it is of, None where compaction wrote it."""
+    """One entry of a view with its stored message; None where compaction wrote the text."""
 
     entry: Entry
     message: Message | None
@@ -122,20 +122,21 @@ def as_said(messages: Iterable[Message]) -> tuple[Entry, ...]:
 
 
 def holding(run: CompactionRun | None, said: Container[int]) -> CompactionRun | None:
-    """The run whose view holds on a branch of these message ids: this one, or the newest before it that does."""
+    """The run whose view is in force on a branch of these message ids: this one, or its nearest ancestor that
+    applies."""
     while run is not None and not is_in_force(run, said):
         run = run.parent_run
     return run
 
 
 def is_in_force(run: CompactionRun, said: Container[int]) -> bool:
-    """Whether a run's view holds: it was not undone, and it stands on this branch. A view leaves its branch when the
-    person edits an earlier message."""
+    """Whether a run's view applies: it was not undone, and its messages are on this branch (not after an edit of an
+    earlier message)."""
     return run.leaf_id in said and run.status != CompactionRun.Status.UNDONE
 
 
 def view_of(run: CompactionRun | None, branch: Sequence[Message]) -> tuple[Entry, ...]:
-    """What the model sees of a branch on which this run holds: its view and all that was said later."""
+    """What the model sees of a branch with this run's view in force: the view and all later messages."""
     if run is None:
         return as_said(branch)
     later = (message for message in branch if message.seq > run.through_seq)
@@ -154,7 +155,7 @@ def placed(view: Sequence[Entry], added: Sequence[Entry], branch: Sequence[Messa
 
 
 def with_rounds(view: Sequence[Entry], rounds: Iterable[Ids], branch: Sequence[Message]) -> tuple[Entry, ...]:
-    """The view with these messages of the branch as they were said, those of a round together."""
+    """The view with these messages of the branch added as they are, each with its whole round."""
     for ids in rounds:
         added = tuple(Entry(message_id=pk) for pk in ids)
         if not set(added) <= set(view):
@@ -168,8 +169,8 @@ def rounds_with(wanted: Iterable[int], branch: Sequence[Message]) -> tuple[Ids, 
 
 
 def rounds_of(wanted: Iterable[int], branch: Sequence[int], results: Container[int]) -> tuple[Ids, ...]:
-    """These messages, as far as they are on the branch, each with the call before it and all results behind that.
-    `results` are the branch's messages that are tools' results."""
+    """These messages, as far as they are on the branch, each with its round: the call and all its results. `results`:
+    the branch's messages that are tool results."""
     place = {pk: at for at, pk in enumerate(branch)}
     found: dict[Ids, None] = {}
     for pk in sorted(place.keys() & set(wanted), key=place.__getitem__):
@@ -183,7 +184,7 @@ def rounds_of(wanted: Iterable[int], branch: Sequence[int], results: Container[i
 
 
 def as_said_with_quotes(view: Sequence[Entry], branch: Sequence[Message]) -> tuple[Entry, ...]:
-    """The course as it was said, and what a person brought back into its view."""
+    """The whole course as it is, with the quotes of its view."""
     found = as_said(branch)
     for entry in view:
         if entry.kind == KIND:
@@ -213,14 +214,14 @@ def _kind(unit: Unit) -> str:
 
 
 def quote(message: Message, text: str) -> str:
-    """A quoted message in a frame, so that its text cannot look like another speaker's."""
+    """A quoted message with a frame, so that its text cannot be taken for another speaker's."""
     return FRAME.format(
         number=message.seq, role=message.role, course=message.course.number, text=harmless(text.strip())
     )
 
 
 def is_quote(content: str) -> bool:
-    """Whether an entry of compaction is a quote. Ask it of no other text: that may begin with the same words."""
+    """Is this text of a compaction's entry a quote? Other texts may begin with the same words."""
     return content.startswith(OPENING)
 
 
@@ -230,9 +231,9 @@ Runs = Mapping[int, CompactionRun]
 
 @dataclass(frozen=True, kw_only=True)
 class Lineage:
-    """`said`: the ids of the branch that is looked at. `view_run`: the run whose view holds on it, with that view.
+    """The runs of a course. `said`: the ids of a branch. `view_run`: the run whose view is in force on it.
 
-    The other runs are read, without their views, when one of them is asked for.
+    The other runs are read, without their views, when they are needed.
     """
 
     head: int | None
@@ -262,7 +263,7 @@ class Lineage:
         return is_linked and holding_id(run.parent_run_id, self.runs, self.said) == self.holds
 
     def is_kept(self, run_id: int) -> bool:
-        """The head leads to it: it is the head, or a later view was made from it."""
+        """Is it the head, or an ancestor of the head's view?"""
         return run_id in _chain(self.head, self.runs)
 
 
@@ -281,7 +282,7 @@ def holding_id(run_id: int | None, runs: Runs, said: Container[int]) -> int | No
 
 
 def _holding(course: Course, said: Container[int]) -> CompactionRun | None:
-    """Nearly always the head: it alone is read then."""
+    """Nearly always the head, so it is read alone first."""
     if course.head_run_id is None:
         return None
     return holding(
@@ -318,8 +319,8 @@ def kept_since(run: CompactionRun, branch: Sequence[int]) -> tuple[Ids, ...]:
 
 
 def marked_since(run: CompactionRun) -> list[int]:
-    """The messages of its course that were marked to stay since this run began: it may not have known of it. What was
-    marked before it knew, and has decided upon."""
+    """The messages that were marked to stay since this run began, which it may not have known; it has considered
+    earlier marks."""
     return [pk for (pk,) in _marked_since(run.course_id, run.queued_at)]
 
 

@@ -1,11 +1,11 @@
-"""Full-text search in a dialog's messages, whose words are kept beside them.
+"""Full-text search in a dialog's messages, by search words that are stored with them.
 
-Words are cut here and not by the databases, so that both find the same: without case and accents, identifiers in
-their parts, Chinese, Japanese and Korean in pairs. Each word of a query is sought as the beginning of one. The words of
-one dialog are read from end to end: an index of all dialogs' words would find those of all before these.
+Words are split here, not by the database, so that both databases find the same: without case and accents, identifiers
+in their parts, Chinese, Japanese and Korean in pairs of characters. A word of a query matches the beginning of a word.
+All search words of the dialog are scanned: an index over all dialogs would find matches of all people first.
 
-Also passages of what left a dialog's context, for its agent (`recall`) and for programs (MCP): words find the messages,
-vectors of words choose the passages.
+Also passages from the archive, for the agent (`recall`) and for programs (MCP): words find the messages, static vectors
+choose the passages.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Hit:
 
 
 def index_words(*texts: str) -> str:
-    """The words of a message's texts that are kept for the search: each once, in order."""
+    """The search words of a message's texts: each once, in order."""
     text = "\n".join(texts)[:READ_CHARS]
     words = _cut(text, ends=True)
     return " ".join(dict.fromkeys(words) if len(text) <= SHORT_CHARS else _first(words))
@@ -71,7 +71,7 @@ def _first(words: Iterable[str]) -> dict[str, None]:
 
 
 def _cut(text: str, *, ends: bool) -> Iterator[str]:
-    """Pairs of CJK; with its last character by itself, so that every single one is the beginning of a word."""
+    """Pairs of CJK characters, and the last one alone, so that each character is the beginning of a word."""
     for word in _WORD.finditer(_plain(text)):
         run = word["cjk"]
         if run is None:
@@ -83,7 +83,7 @@ def _cut(text: str, *, ends: bool) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """One form of every letter: wide and narrow, large and small, with and without accents."""
+    """Normalised: width, case and accents removed."""
     spread = unicodedata.normalize("NFKD", text).casefold()
     return unicodedata.normalize("NFKC", _ACCENTS.sub("", spread))
 
@@ -123,8 +123,8 @@ def found_ids(dialog_id: UUID, words: Sequence[str], *, any_word: bool) -> dict[
 
 
 def _ranked(found: Sequence[tuple[Any, ...]]) -> dict[int, float]:
-    """By message: its length, and of each word whether it has it. A word counts the more the fewer messages have it,
-    and a message matches the better the shorter it is."""
+    """Rank messages, each with its length and which words it has: rarer words count more, and shorter messages rank
+    higher."""
     columns = list(zip(*found, strict=True))[2:]
     weights = [log(1 + len(found) / max(1, sum(column))) for column in columns]
     return {pk: -sum(compress(weights, has)) / (1 + log(1 + length)) for pk, length, *has in found}
@@ -147,33 +147,33 @@ NOTHING = "Nothing in the archive has these words. Try others, or fewer."
 
 
 @dataclass(frozen=True)
-class Passage:
+class ArchivePassage:
     message: Message
     text: str
 
 
-def recalled(dialog: Dialog, query: str, *, limit: int = QUOTED) -> list[Passage]:
+def recalled(dialog: Dialog, query: str, *, limit: int = QUOTED) -> list[ArchivePassage]:
     """Passages of the archive, best first; none where no word of the query occurs there."""
     hits = search(dialog.pk, query, limit=MESSAGES, removed_only=True, any_word=True)
     found = list(islice((passage for hit in hits for passage in _passages(hit.message)), WEIGHED))
     return _best(found, query)[:limit] if found else []
 
 
-def _passages(message: Message) -> Iterator[Passage]:
-    """Sentences together, as far as they are short: one alone says little. Long ones in parts."""
+def _passages(message: Message) -> Iterator[ArchivePassage]:
+    """Short sentences joined, since one alone says little; long ones split."""
     held = ""
     for piece in passages(message.content[:QUOTED_FROM_CHARS]):
         for start in range(0, len(piece.text), PASSAGE_CHARS):
             part = piece.text[start : start + PASSAGE_CHARS]
             if held and len(held) + len(part) >= PASSAGE_CHARS:
-                yield Passage(message, held)
+                yield ArchivePassage(message, held)
                 held = ""
             held = f"{held}\n{part}" if held else part
     if held:
-        yield Passage(message, held)
+        yield ArchivePassage(message, held)
 
 
-def _best(found: list[Passage], query: str) -> list[Passage]:
+def _best(found: list[ArchivePassage], query: str) -> list[ArchivePassage]:
     """The passages that are like the query, the most like first; all of them, as they were found, where none is."""
     rows = lexical.vectors([query, *(passage.text for passage in found)]).vectors
     likeness = rows[1:] @ rows[0]

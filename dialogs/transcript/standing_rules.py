@@ -1,6 +1,6 @@
-"""Rules that a person laid down by hand, or took back, beside those that the ledger reads from their messages. PURE.
+"""Rules that a person wrote by hand, or took back, beside those that the ledger reads from messages. PURE.
 
-A dialog stores them as JSON, oldest first; each text stands there once.
+A dialog stores them as JSON, oldest first, each text once.
 """
 
 from __future__ import annotations

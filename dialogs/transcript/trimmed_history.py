@@ -1,4 +1,4 @@
-"""A branch as a client sends it that trims its own history: what it leaves out, shortens, or says in front.
+"""A branch as a client sends it that trims its own history: messages left out, shortened, or put in front.
 
 `ClientConversation.sends_after` and `sends_otherwise` hold what its newest request did.
 """
@@ -34,7 +34,7 @@ def sent_of(client: ClientConversation, branch: Sequence[Message]) -> Sequence[M
 
 
 def own_messages(client: ClientConversation) -> list[Message]:
-    """What the client says in front that is no message of the conversation: one message at the most."""
+    """The client's message in front that is not part of the conversation; at most one."""
     said = (one for one in _first(client) if not isinstance(one, int))
     return [Message(pk=NOT_STORED, seq=0, origin=MessageOrigin.CLIENT, **one) for one in said]
 

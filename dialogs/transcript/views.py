@@ -1,5 +1,5 @@
-"""What most views need: the dialog if it is yours, the way back to where you were, a door for staff only; and who says
-a message, in the reader's words.
+"""Helpers for views: one's own dialog by its id, redirects back, staff only, parts of pages; and the name of a
+message's speaker.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def staff_only(view: View) -> View:
 
 
 def dialog_or_404(request: HttpRequest, dialog_id: UUID) -> Dialog:
-    """Another person's dialog is answered exactly as one that never was."""
+    """Another person's dialog is answered exactly as one that does not exist."""
     try:
         return owned_dialog(user=request.user, dialog_id=dialog_id)
     except Dialog.DoesNotExist as error:
@@ -49,7 +49,7 @@ def dialog_or_404(request: HttpRequest, dialog_id: UUID) -> Dialog:
 
 
 def of_dialog(*methods: str) -> Callable[[View], View]:
-    """A view of a dialog, by these methods: it is handed the dialog in the place of its id."""
+    """Decorates a view of a dialog: checks the method, and passes the dialog in place of its id."""
 
     def decorated(view: View) -> View:
         @require_http_methods(methods)
@@ -63,7 +63,7 @@ def of_dialog(*methods: str) -> Callable[[View], View]:
 
 
 def way_back(request: HttpRequest, *, fallback: str = "dialog_list") -> str:
-    """The `next` that the form or link named, if it is a path of this site; else a page of ours."""
+    """The form's or link's `next`, if it is a path of this site; else a default page."""
     asked = request.POST.get("next") or request.GET.get("next") or ""
     safe = asked.startswith("/") and url_has_allowed_host_and_scheme(
         asked, {request.get_host()}, require_https=request.is_secure()
@@ -86,7 +86,7 @@ def whole_text(request: HttpRequest, text: str) -> HttpResponse:
 
 
 def render_part(request: HttpRequest, part: str, context: Mapping[str, Any], *, title: str) -> HttpResponse:
-    """A part of a page that htmx fetches after the rest; who opens its link gets a page of it."""
+    """A part of a page that htmx fetches; opened as a link it is a page of its own."""
     if request.htmx:  # type: ignore[attr-defined]
         return render(request, part, dict(context))
     return render(request, "learning/part.html", {**context, "part": part, "title": title})
@@ -99,7 +99,7 @@ def key_in(query: QueryDict, name: str) -> int:
 
 
 def number_or_zero(text: str) -> int:
-    """Zero for what is no number: the services refuse both in the same words."""
+    """Zero for what is no number: the services refuse both alike."""
     try:
         return int(text)
     except ValueError:
@@ -112,7 +112,7 @@ def trash_days() -> int:
 
 
 def speaker(message: Message, agent: Agent) -> str:
-    """What a client brings along is said neither by the reader nor by the agent: it has users and names of its own."""
+    """Who speaks, in the reader's language. A client's messages are by neither the reader nor the agent."""
     if message.role == Role.TOOL:
         return _("Result of a tool")
     if message.origin == MessageOrigin.CLIENT:

@@ -1,8 +1,8 @@
-"""A dialog as a file: JSON that can be read back, and Markdown for people.
+"""A dialog as a file: JSON, which can be imported again, and Markdown for people.
 
-`shape.py` and `shape_views.py` say what is in the file, in types of `dialogs/common/file_fields.py`. One from outside
-is checked by `reading.py` (with pydantic field by field, with `laws.py` as a whole) and adapted by `adapting.py`;
-`exporting.py` and `importing.py` stand between the file and the database's tables.
+`shape.py` and `shape_views.py` are the file's schema, with the types of `dialogs/common/file_fields.py`. `exporting.py`
+writes it. `importing.py` checks each field with pydantic and the whole with `laws.py`, adapts it with `adapting.py`,
+and inserts the rows with `references.py`.
 """
 
 from __future__ import annotations

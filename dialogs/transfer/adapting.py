@@ -1,15 +1,14 @@
-"""How a checked dialog file is adapted before its rows are written. Pure.
+"""Adapts a checked dialog file before its rows are inserted. Pure.
 
-Nobody answers, asks, calls or runs in an imported dialog: whatever went on when the file was made ended at the file's
-own moment.
+Generations, calls, questions and runs that were under way at the export end at its time (`at_rest`).
 
-No client knows the copy of a client's conversation, so people write in it in the browser. The instructions become its
-Taskdoc, so that its agent goes on by them; the client's tools and options are left out, for they run and hold in the
-client. Providers demand more order of calls and results than clients keep: a round that is not whole is told in words.
+A dialog that a client drove becomes an ordinary one (`as_ordinary`), since no client knows the copy. The client's
+instructions become its Taskdoc; its tools and options, which work only in the client, are left out. Providers demand
+that results follow their calls; where a round of calls is not whole, calls and results become text.
 
-Views that no provider would take are dropped: a dialog that works beats a view. A view is sound when its messages stand
-on the branch it was made from, in order, once, and each call with its results. Where one is not, the view that it was
-made from holds again, and its run says why.
+Views that no provider would accept are dropped (`with_sound_views`). A view is sound when its messages are on the
+branch it was made from, in order, each once, and each call with its results. In place of a dropped view its parent's is
+in force, and the run gets the reason.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ Closed = dict[int, tuple[int, ...]]
 
 
 def at_rest(file: DialogFile) -> DialogFile:
-    """The file with everything ended that was going on, and with a result for every call."""
+    """The file with everything ended that was under way, and with a result for every call."""
     return _with_results(
         replace(
             file,
@@ -75,7 +74,7 @@ def _ended_run(entry: RunEntry, now: datetime) -> RunEntry:
 
 
 def _with_results(file: DialogFile) -> DialogFile:
-    """Open rounds closed as `turns.writes.tool_calls.add_results` would: results as messages below their caller."""
+    """Close open rounds as `turns.writes.tool_calls.add_results` does: add results as messages below their caller."""
     messages = {message.seq: message for message in file.messages}
     results: dict[tuple[int, int], int] = {}
     seq, leaf = max(messages, default=0), file.current_leaf
@@ -112,7 +111,7 @@ def _result(call: CallEntry, *, seq: int, above: MessageEntry, now: datetime) ->
 
 
 def as_ordinary(file: DialogFile) -> DialogFile:
-    """The file itself where no client drove the dialog. Not checked yet: nothing here relies on a law."""
+    """The file as an ordinary dialog's. It has not been checked by `laws.py` yet."""
     if file.client is None:
         return file
     children = children_of(file)
@@ -142,7 +141,8 @@ def _can_stay(caller: int, calls: list[CallEntry], children: Children, leaf: int
 
 
 def _in_words(file: DialogFile, whole: Rounds, told: Rounds) -> tuple[MessageEntry, ...]:
-    """Calls below the words of the answer that made them, results as messages of the user's."""
+    """The messages with rounds that are not whole as text: calls in their answer's content, results as user
+    messages."""
     results = {call.result_message for calls in whole.values() for call in calls}
     names = {call.result_message: call.name for calls in told.values() for call in calls}
     return tuple(
@@ -167,22 +167,22 @@ def _as_said(entry: MessageEntry, name: str) -> MessageEntry:
 
 
 def with_sound_views(file: DialogFile) -> DialogFile:
-    """The file, whose calls all have results, with the views that can be sent."""
+    """The file (all of its calls have results) with unsound views dropped."""
     unsound = _unsound(file)
     if not unsound:
         return file
-    stood = _Stood(file.compactions, unsound)
+    fallback = _ViewFallback(file.compactions, unsound)
     return replace(
         file,
-        compactions=tuple(stood.run(entry) for entry in file.compactions),
-        courses=tuple(replace(entry, head=stood.at(entry.head)) for entry in file.courses),
-        view_changes=(*file.view_changes, *_fallen_back(file, stood)),
+        compactions=tuple(fallback.run(entry) for entry in file.compactions),
+        courses=tuple(replace(entry, head=fallback.at(entry.head)) for entry in file.courses),
+        view_changes=(*file.view_changes, *_changes_to_fallback(file, fallback)),
         generations=tuple(_without_view(entry, unsound) for entry in file.generations),
     )
 
 
-class _Stood:
-    """Which view holds where one was dropped."""
+class _ViewFallback:
+    """Replaces dropped views by the nearest sound ancestor's."""
 
     def __init__(self, entries: Collection[CompactionEntry], unsound: Collection[int]) -> None:
         self.parents = {entry.number: entry.parent for entry in entries}
@@ -202,9 +202,9 @@ class _Stood:
         return replace(entry, view=(), removed=(), status=cancelled, phase=cancelled, reason=why)
 
 
-def _fallen_back(file: DialogFile, stood: _Stood) -> Iterator[ViewChangeEntry]:
+def _changes_to_fallback(file: DialogFile, fallback: _ViewFallback) -> Iterator[ViewChangeEntry]:
     for entry in file.courses:
-        after = stood.at(entry.head)
+        after = fallback.at(entry.head)
         if after != entry.head:
             undone = ViewChange.Why.UNDONE.value
             yield ViewChangeEntry(
@@ -213,7 +213,7 @@ def _fallen_back(file: DialogFile, stood: _Stood) -> Iterator[ViewChangeEntry]:
 
 
 def _without_view(entry: GenerationEntry, unsound: Collection[int]) -> GenerationEntry:
-    """A generation whose view cannot be sent: it is told by the messages alone what it was sent."""
+    """The generation without its view, if that was dropped: its messages still say what was sent."""
     return replace(entry, sent=replace(entry.sent, view=None)) if entry.sent.view in unsound else entry
 
 
@@ -257,6 +257,6 @@ def _branch(leaf: int, parents: dict[int, int | None]) -> set[int]:
 
 
 def _is_together(places: list[int | None]) -> bool:
-    """Whether these messages stand in one row of the branch, or none of them stands there."""
+    """Are these places consecutive, or all None (not in the view)?"""
     first = places[0]
     return not any(at is not None for at in places) if first is None else places == [*range(first, first + len(places))]

@@ -1,4 +1,4 @@
-"""From the tables to a dialog file: all that the dialog holds, on all its branches. Reads only."""
+"""From the tables to a dialog file, with all branches. Reads only."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from health.compaction.terms.reasons import text_of
 from health.models import CompactionRun, ContextEvent
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
-# What the rows of these tables are named by in the file, by their ids.
+# For each list of the file: a row's id, and its number in the file.
 Numbers = dict[str, dict[int, int]]
 
 
 def export_json(dialog: Dialog) -> dict[str, Any]:
-    """Everything that the dialog holds, on all its branches, as JSON values."""
+    """The whole dialog, with all branches, as JSON values."""
     with transaction.atomic():
-        # The driver waits for this lock: rows that are read last must not refer to rows that came after the first.
+        # Locked against the driver, so that rows read later refer to no rows that were added since the first read.
         file = _file(lock(dialog))
     exported: dict[str, Any] = _as_json(file)
     return exported
@@ -62,7 +62,8 @@ def _as_json(value: Any) -> Any:
 
 
 def _entry(kind: type[AnyRecord], row: Model, numbers: Numbers, **given: Any) -> AnyRecord:
-    """An entry with what is given, and else with what the row holds under the same names: other rows by number."""
+    """An entry with the given values; the other fields are the row's columns of the same name, references as
+    numbers."""
     names = {field.name for field in fields(kind)} - given.keys()
     named = {name: entries for name, entries in references_in(kind).items() if name in names}
     held = {name: getattr(row, name) for name in names - named.keys()}
@@ -110,7 +111,7 @@ def _file(dialog: Dialog) -> shape.DialogFile:
 
 
 def _numbers(dialog: Dialog) -> Numbers:
-    """Compaction runs that travel along are counted: 1 for the first."""
+    """Exported compaction runs are numbered from 1; courses and messages have numbers already."""
     over = CompactionRun.objects.filter(dialog=dialog).exclude(status__in=shape_views.UNDER_WAY).order_by("pk")
     return {
         "courses": dict(Course.objects.filter(dialog=dialog).values_list("pk", "number")),
@@ -150,7 +151,7 @@ def _carried(
 
 
 def _messages(dialog: Dialog, numbers: Numbers) -> tuple[shape.MessageEntry, ...]:
-    """Each message with all that a client attached to it."""
+    """Each message with its client's attachments."""
     rows = list(Message.objects.filter(dialog=dialog))
     blobs = blobs_of(row.parts for row in rows)
     return tuple(
@@ -169,21 +170,18 @@ def _client(dialog: Dialog) -> shape.ClientEntry | None:
 def _calls(dialog: Dialog, numbers: Numbers) -> tuple[shape.CallEntry, ...]:
     rows = ToolCall.objects.filter(message__dialog=dialog).select_related("question")
     return tuple(
-        _entry(shape.CallEntry, row, numbers, question=_beside(shape.QuestionEntry, row, "question"))
+        _entry(shape.CallEntry, row, numbers, question=_optional_entry(shape.QuestionEntry, row, "question"))
         for row in rows.order_by("message__seq", "position")
     )
 
 
-def _beside(kind: type[AnyRecord], row: Model, name: str) -> AnyRecord | None:
-    """An entry of the one row that may belong to this one."""
+def _optional_entry(kind: type[AnyRecord], row: Model, name: str) -> AnyRecord | None:
+    """The entry of the related one-to-one row, if there is one."""
     return _entry(kind, getattr(row, name), {}) if hasattr(row, name) else None
 
 
-# --- Generations ---
-
-
 def _texts(generations: list[Generation]) -> dict[str, str]:
-    """The texts that were sent, by hash, in the order of their first use."""
+    """The texts that were sent beside messages, by hash, in the order of first use."""
     used = dict.fromkeys(row.manifest[key] for row in generations for key in SENT_KEYS if key in row.manifest)
     found = Blob.objects.in_bulk(list(used))
     return {sha256: found[sha256].content for sha256 in used if sha256 in found}
@@ -197,7 +195,7 @@ def _generation(row: Generation, index: dict[str, int], numbers: Numbers) -> sha
         llm=row.llm_name,
         sent=_sent(row.manifest, index, numbers),
         usage=_usage(row),
-        reading=_beside(shape.ReadingEntry, row, "reading"),
+        reading=_optional_entry(shape.ReadingEntry, row, "reading"),
     )
 
 
@@ -217,9 +215,6 @@ def _usage(row: Generation) -> shape.Usage:
     return _entry(shape.UsageEntry, row, {})
 
 
-# --- Marks, compaction runs, and how the views of courses moved ---
-
-
 def _compactions(numbers: Numbers) -> tuple[shape_views.CompactionEntry, ...]:
     rows = CompactionRun.objects.filter(pk__in=numbers["compactions"]).order_by("pk")
     return tuple(_compaction(row, numbers) for row in rows)
@@ -234,7 +229,7 @@ def _compaction(row: CompactionRun, numbers: Numbers) -> shape_views.CompactionE
         number=numbers["compactions"][row.pk],
         parent=numbers["compactions"].get(row.parent_run_id or 0),
         limit_trace=_stored(shape_views.TermEntry, row.limit_trace),
-        # One that never ended says nothing of what it would have made.
+        # A step that never ended has no result.
         steps=_stored(shape_views.StepEntry, (step for step in row.steps if not step.get("is_running"))),
         view=_view(row, seqs),
         removed=_seqs(row.removed, seqs),
@@ -246,14 +241,14 @@ def _compaction(row: CompactionRun, numbers: Numbers) -> shape_views.CompactionE
 
 
 def _stored(kind: type[AnyRecord], rows: Iterable[dict[str, Any]]) -> tuple[AnyRecord, ...]:
-    """Entries of stored JSON objects, which have the same names."""
+    """Entries of stored JSON objects with the same field names."""
     names = [field.name for field in fields(kind)]
     return tuple(kind(**{name: row[name] for name in names}) for row in rows)
 
 
-def _view(row: CompactionRun, seqs: dict[int, int]) -> tuple[shape_views.SeenEntry, ...]:
+def _view(row: CompactionRun, seqs: dict[int, int]) -> tuple[shape_views.ViewEntry, ...]:
     return tuple(
-        shape_views.SeenEntry(
+        shape_views.ViewEntry(
             message=seqs[entry.message_id] if entry.message_id else None,
             content=entry.content,
             kind=entry.kind,
@@ -264,17 +259,14 @@ def _view(row: CompactionRun, seqs: dict[int, int]) -> tuple[shape_views.SeenEnt
 
 
 def _seqs(ids: Any, seqs: dict[int, int]) -> tuple[int, ...]:
-    """A ledger of an imported dialog may still name ids of the dialog that it was made in: those say nothing here."""
+    """An imported dialog's runs may still hold message ids of another installation; these are left out."""
     return tuple(sorted(seqs[message_id] for message_id in ids if message_id in seqs))
 
 
 def _about_message(row: dict[str, Any], seqs: dict[int, int]) -> dict[str, Any]:
-    """The engine names units by text: a message's id, or "written-3" for what an earlier run wrote."""
+    """Unit ids of the engine are texts: a message's id, or such as "written-3" for a text of an earlier run."""
     name = str(row["message"])
     return {**row, "message": seqs.get(int(name)) if name.isdigit() else None}
-
-
-# --- The task's snapshot, and the events of its context ---
 
 
 def _task(dialog: Dialog) -> shape_views.TaskEntry | None:
@@ -283,7 +275,7 @@ def _task(dialog: Dialog) -> shape_views.TaskEntry | None:
 
 
 def _events(dialog: Dialog, numbers: Numbers) -> tuple[shape_views.EventEntry, ...]:
-    rows = ContextEvent.objects.filter(dialog=dialog, code__in=shape_views.TRAVELS)
+    rows = ContextEvent.objects.filter(dialog=dialog, code__in=shape_views.EXPORTED_CODES)
     return tuple(_event(row, numbers) for row in rows.select_related("llm__provider").order_by("pk"))
 
 

@@ -1,10 +1,10 @@
-"""A dialog file from outside: checked field by field and as a whole, then made rows.
+"""Imports a dialog file: checks each field and the whole, then inserts its rows with new ids.
 
-New ids, many short transactions, and a dialog at rest: SQLite lets nobody else write while a transaction lasts, and
-fifty thousand messages take half a minute. Until the last of them is written the dialog lies in the trash: nobody goes
-on with half of it or takes it out, and what a killed process leaves there goes with the rest of the trash.
+Rows are inserted in many short transactions: SQLite has one writer at a time, and fifty thousand messages take half a
+minute. Until the last row is inserted the dialog is in the trash and cannot be restored, so nobody uses half of it, and
+what a killed process leaves is erased with the trash.
 
-What a client drove is written in the browser from then on (`adapting.py`). Who marked and compacted is not known.
+The file does not say who marked messages or started compactions.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from dialogs.transcript.writes.dialog_row import erase_dialog
 from dialogs.transfer import shape, shape_views
 from dialogs.transfer.adapting import as_ordinary, at_rest, with_sound_views
 from dialogs.transfer.laws import check_whole, judged_by, refuse, usage_of
-from dialogs.transfer.references import Numbered, Rows, add, add_each, columns, parts, put
+from dialogs.transfer.references import Numbered, Rows, batches, columns, insert_entries, insert_rows, update_columns
 from dialogs.transfer.shape import FORMAT, DialogFile
 from dialogs.turns.writes.generations import keep_blobs
 from health.compaction.snapshot import TaskSnapshot, as_json
@@ -60,9 +60,9 @@ from health.monitor.levels import read
 
 
 def import_dialog(*, owner: User, data: object, agent: Agent | None = None) -> Dialog:
-    """Add the dialog in `data` (parsed JSON) to this person's. Raises DialogError that names the place.
+    """Import `data` (parsed JSON) as a dialog of this person. Raises a DialogError that names the wrong place.
 
-    It speaks to the agent with the file's slug, else to `agent`, else to the first one that is enabled.
+    Its agent is the one with the file's slug, else `agent`, else the first enabled one.
     """
     file = with_sound_views(at_rest(read_file(data)))
     dialog = _begin(owner, file, _agent(file.agent, agent))
@@ -76,7 +76,7 @@ def import_dialog(*, owner: User, data: object, agent: Agent | None = None) -> D
 
 
 def _is_dropped(dialog: Dialog) -> bool:
-    """Erase what was written. False where somebody has done so already."""
+    """Erase what was inserted. False where somebody has erased it already."""
     with suppress(Dialog.DoesNotExist):
         erase_dialog(dialog=dialog)
         return True
@@ -114,13 +114,13 @@ def _write(dialog: Dialog, file: shape.DialogFile) -> None:
     rows: Rows = {"courses": _add_courses(dialog, file.courses), "messages": {}, "compactions": {}}
     words = _search_words(file)
     # A parent has a lower `seq` than its child.
-    for said in parts(sorted(file.messages, key=attrgetter("seq"))):
+    for said in batches(sorted(file.messages, key=attrgetter("seq"))):
         _add_messages(dialog, said, rows, words)
     _add_views(dialog, file, rows)
-    for tried in parts(file.generations):
+    for tried in batches(file.generations):
         _add_generations(dialog, file, tried, rows)
     questions: Questions = {}
-    for made in parts(file.calls):
+    for made in batches(file.calls):
         questions |= _add_calls(dialog, made, rows)
     _add_rest(dialog, file, rows, questions)
 
@@ -131,24 +131,21 @@ def _llm_named(slug: str) -> LLM | None:
 
 
 def _add_courses(dialog: Dialog, entries: tuple[shape.CourseEntry, ...]) -> Numbered:
-    """The courses by number. What was carried into them, and which view holds, is set once those rows are there."""
-    courses = add_each(Course, entries, {}, without={"head"}, dialog=dialog, carried={})
+    """The courses by number. `carried` and `head_run` are set later, when the rows that they refer to exist."""
+    courses = insert_entries(Course, entries, {}, without={"head"}, dialog=dialog, carried={})
     return {row.number: row for row in courses}
-
-
-# --- Messages ---
 
 
 @transaction.atomic
 def _add_messages(dialog: Dialog, entries: Sequence[shape.MessageEntry], rows: Rows, words: dict[int, str]) -> None:
-    """To `rows`. Parents are set afterwards: a row cannot point at one that has no id yet."""
+    """Insert messages and add them to `rows`. Parents are set afterwards, when all have ids."""
     kept = keep_blobs(text for entry in entries for text in large_texts(entry.parts.get("wire", {})))
     messages = {entry.seq: _message(dialog, entry, rows, kept) for entry in entries}
-    add(Message, messages.values(), entries)
+    insert_rows(Message, messages.values(), entries)
     rows["messages"] |= messages
     for entry in entries:
         messages[entry.seq].parent = rows["messages"].get(entry.parent or 0)
-    put(Message, [row for row in messages.values() if row.parent], "parent")
+    update_columns(Message, [row for row in messages.values() if row.parent], "parent")
     SearchText.objects.bulk_create(SearchText(message=row, words=words[seq]) for seq, row in messages.items())
 
 
@@ -160,33 +157,30 @@ def _message(dialog: Dialog, entry: shape.MessageEntry, rows: Rows, kept: dict[s
 
 
 def _search_words(file: shape.DialogFile) -> dict[int, str]:
-    """What a search looks through, by `seq`: each message with the calls that it makes."""
+    """The search words of each message and its calls, by `seq`."""
     asked: defaultdict[int, list[str]] = defaultdict(list)
     for entry in file.calls:
         asked[entry.message].extend((entry.name, entry.arguments))
     return {entry.seq: index_words(entry.content, *asked[entry.seq]) for entry in file.messages}
 
 
-# --- Marks, compaction runs, the moves of views, and events ---
-
-
 @transaction.atomic
 def _add_views(dialog: Dialog, file: shape.DialogFile, rows: Rows) -> None:
     rows["compactions"] = _add_compactions(dialog, file.compactions, rows)
-    add_each(MessageMark, file.marks, rows)
+    insert_entries(MessageMark, file.marks, rows)
     for entry in file.courses:
         rows["courses"][entry.number].head_run = rows["compactions"].get(entry.head or 0)
-    put(Course, list(rows["courses"].values()), "head_run")
-    add_each(ViewChange, file.view_changes, rows)
+    update_columns(Course, list(rows["courses"].values()), "head_run")
+    insert_entries(ViewChange, file.view_changes, rows)
     _add_events(dialog, file.events, rows)
 
 
 def _add_compactions(dialog: Dialog, entries: tuple[shape_views.CompactionEntry, ...], rows: Rows) -> Numbered:
-    added = add(CompactionRun, [_run(dialog, entry, rows) for entry in entries], entries)
+    added = insert_rows(CompactionRun, [_run(dialog, entry, rows) for entry in entries], entries)
     runs: Numbered = {entry.number: row for entry, row in zip(entries, added, strict=True)}
     for entry in entries:
         runs[entry.number].parent_run = runs.get(entry.parent or 0)
-    put(CompactionRun, added, "parent_run")
+    update_columns(CompactionRun, added, "parent_run")
     return runs
 
 
@@ -198,7 +192,7 @@ def _run(dialog: Dialog, entry: shape_views.CompactionEntry, rows: Rows) -> Comp
         "limit_trace": [vars(term) for term in entry.limit_trace],
         "steps": [vars(step) for step in entry.steps],
         "ledger": [vars(kept) for kept in entry.ledger],
-        "view": model_view.dump(_seen(seen, messages) for seen in entry.view),
+        "view": model_view.dump(_view_entry(seen, messages) for seen in entry.view),
         "removed": _ids(entry.removed, messages),
         "coverage": [_about_message(receipt, messages) for receipt in entry.coverage],
         "losses": [_about_message(loss, messages) for loss in entry.losses],
@@ -206,7 +200,7 @@ def _run(dialog: Dialog, entry: shape_views.CompactionEntry, rows: Rows) -> Comp
     return CompactionRun(dialog=dialog, **fields | changed)
 
 
-def _seen(entry: shape_views.SeenEntry, messages: Numbered) -> model_view.Entry:
+def _view_entry(entry: shape_views.ViewEntry, messages: Numbered) -> model_view.Entry:
     message_id = messages[entry.message].pk if entry.message is not None else None
     covers = tuple(_ids(entry.covers, messages))
     return model_view.Entry(message_id=message_id, content=entry.content, kind=entry.kind, covers=covers)
@@ -217,18 +211,18 @@ def _ids(seqs: Iterable[int], messages: Numbered) -> list[int]:
 
 
 def _about_message(entry: shape_views.ReceiptEntry | shape_views.LossEntry, messages: Numbered) -> dict[str, Any]:
-    """The engine names units by text; nothing is known of what an earlier run wrote."""
+    """Unit ids are texts; empty where the file names no message."""
     return vars(entry) | {"message": str(messages[entry.message].pk) if entry.message is not None else ""}
 
 
 def _add_events(dialog: Dialog, entries: tuple[shape_views.EventEntry, ...], rows: Rows) -> None:
     llms = {slug: _llm_named(slug) for slug in {entry.llm for entry in entries}}
     events = [_event(dialog, columns(entry, rows) | {"llm": llms[entry.llm]}) for entry in entries]
-    add(ContextEvent, events, entries)
+    insert_rows(ContextEvent, events, entries)
 
 
 def _event(dialog: Dialog, fields: dict[str, Any]) -> ContextEvent:
-    """With the column `facts` as `turns.writes.events` writes it: only what is known, messages and courses by id."""
+    """`facts` as `turns.writes.events` writes it: known values only, messages and courses by id."""
     facts = {name: fields.pop(name) for name in ("turn", "trigger", "cause", "reason", "compactions")}
     for name in ("course", "message"):
         facts[name] = getattr(fields.pop(name), "pk", None)
@@ -236,35 +230,33 @@ def _event(dialog: Dialog, fields: dict[str, Any]) -> ContextEvent:
     return ContextEvent(dialog=dialog, owner=dialog.owner, facts=known, **fields)
 
 
-# --- Generations, with their readings and what was sent ---
-
-
 @transaction.atomic
 def _add_generations(
     dialog: Dialog, file: shape.DialogFile, entries: Sequence[shape.GenerationEntry], rows: Rows
 ) -> None:
-    """These entries of the file. Texts are kept in the transaction that names them, so that none is dropped before."""
+    """Insert generations with readings. Their texts are stored in the same transaction, before a sweep can drop
+    them."""
     llms = {name: _llm_named(name) for name in {entry.llm for entry in entries}}
     hashes = _keep_texts(file, entries)
     generations = [
         _generation(dialog, entry, rows, llm=llms[entry.llm], manifest=_manifest(entry.sent, hashes, rows))
         for entry in entries
     ]
-    add(Generation, generations, entries)
+    insert_rows(Generation, generations, entries)
     judged = [(row, one, one.reading) for row, one in zip(generations, entries, strict=True) if one.reading]
     readings = [_reading(row, entry, reading) for row, entry, reading in judged]
-    add(HealthReading, readings, [reading for _row, _entry, reading in judged])
+    insert_rows(HealthReading, readings, [reading for _row, _entry, reading in judged])
 
 
 def _keep_texts(file: shape.DialogFile, entries: Sequence[shape.GenerationEntry]) -> dict[int, str]:
-    """Hashes by index. A text that nothing refers to is not kept: nobody would ever erase it."""
+    """Store the texts that these entries refer to; their hashes by index."""
     used = {index for entry in entries for index in entry.sent.texts.values()}
     kept = keep_blobs(file.texts[index] for index in used)
     return {index: kept[file.texts[index]] for index in used}
 
 
 def _manifest(sent: shape.SentEntry, hashes: dict[int, str], rows: Rows) -> dict[str, Any]:
-    """The list of what was sent, as `turns.writes.generations` writes it."""
+    """The manifest as `turns.writes.generations` writes it."""
     return {
         "messages": _ids(sent.messages, rows["messages"]),
         "options": sent.options,
@@ -291,18 +283,17 @@ def _reading(row: Generation, entry: shape.GenerationEntry, reading: shape.Readi
     )
 
 
-# --- What the agent did, what it was asked to do, and the rest ---
-# Questions by the message that asked, and the place of the call in it.
+# By the message and position of the call that asks.
 Questions = dict[tuple[int, int], Question]
 
 
 @transaction.atomic
 def _add_calls(dialog: Dialog, entries: Sequence[shape.CallEntry], rows: Rows) -> Questions:
-    """Add the calls and the questions that they ask."""
-    calls = add_each(ToolCall, entries, rows, without={"question"})
+    """Insert calls and their questions."""
+    calls = insert_entries(ToolCall, entries, rows, without={"question"})
     asked = [(row, entry, entry.question) for row, entry in zip(calls, entries, strict=True) if entry.question]
     questions = [Question(dialog=dialog, tool_call=row, **vars(question)) for row, _entry, question in asked]
-    add(Question, questions, [question for _row, _entry, question in asked])
+    insert_rows(Question, questions, [question for _row, _entry, question in asked])
     places = [(entry.message, entry.position) for _row, entry, _question in asked]
     return dict(zip(places, questions, strict=True))
 
@@ -310,10 +301,10 @@ def _add_calls(dialog: Dialog, entries: Sequence[shape.CallEntry], rows: Rows) -
 @transaction.atomic
 def _add_rest(dialog: Dialog, file: shape.DialogFile, rows: Rows, questions: Questions) -> None:
     prompts = [_prompt(dialog, columns(entry, rows)) for entry in file.prompts]
-    add(RemediationPrompt, prompts, file.prompts)
-    add_each(Reminder, file.reminders, rows, dialog=dialog)
-    add_each(AutonomousRun, file.runs, {}, dialog=dialog)
-    add_each(QueuedMessage, file.queued, rows, dialog=dialog)
+    insert_rows(RemediationPrompt, prompts, file.prompts)
+    insert_entries(Reminder, file.reminders, rows, dialog=dialog)
+    insert_entries(AutonomousRun, file.runs, {}, dialog=dialog)
+    insert_entries(QueuedMessage, file.queued, rows, dialog=dialog)
     _carry(file.courses, rows, questions)
     _finish(dialog, file, rows["messages"])
 
@@ -326,11 +317,11 @@ def _carry(entries: tuple[shape.CourseEntry, ...], rows: Rows, questions: Questi
     for entry in entries:
         if entry.carried is not None:
             rows["courses"][entry.number].carried = _carried(entry.carried, rows["messages"], questions)
-    put(Course, list(rows["courses"].values()), "carried")
+    update_columns(Course, list(rows["courses"].values()), "carried")
 
 
 def _carried(entry: shape.CarriedEntry, messages: Numbered, questions: Questions) -> dict[str, Any]:
-    """The column `carried`, as `driver.writes.courses` writes it: messages and questions by id."""
+    """`carried` as `driver.writes.courses` writes it: messages and questions by id."""
     return {
         "reminders": list(entry.reminders),
         "taskdoc": entry.taskdoc,
@@ -340,18 +331,19 @@ def _carried(entry: shape.CarriedEntry, messages: Numbered, questions: Questions
 
 
 def _finish(dialog: Dialog, file: shape.DialogFile, messages: Numbered) -> None:
-    """Where the file shows no message the newest is shown: by one that is shown it is known that all are there."""
+    """Take the dialog out of the trash. A file without a current leaf gets the newest message as such: a dialog without
+    one counts as half imported."""
     leaf = max(messages, default=None) if file.current_leaf is None else file.current_leaf
     dialog.trashed_at = None
     dialog.created_at = file.created_at
     dialog.current_leaf = messages[leaf] if leaf is not None else None
-    # `update_fields` writes only where the row is still there.
+    # With `update_fields` Django raises an error if the row is gone.
     dialog.save(update_fields=["trashed_at", "created_at", "current_leaf"])
 
 
 MAX_BYTES = 100 * 1024 * 1024
 FILE = TypeAdapter(DialogFile)
-# What stands in a file of an older format, had it the fields that came later.
+# Values of the fields that an older format lacks.
 OF_SEVEN: dict[str, Any] = {"own_tools": OwnTools.AUTOMATIC.value}
 OF_SIX: dict[str, Any] = {**OF_SEVEN, "standing_rules": []}
 OF_FIVE: dict[str, Any] = {**OF_SIX, "compaction": Compaction.AUTOMATIC.value}

@@ -1,9 +1,8 @@
-"""Laws of a dialog file as a whole: what names another entry finds it, every level follows from its numbers, and
-whatever branch is shown, each result follows its call and no call lacks one.
+"""Laws of a whole dialog file: references lead to entries, levels follow from their numbers, and on every branch each
+call is followed by its result.
 
-A round is the calls of one message. Its results follow that message as a chain, in the calls' order; while a round is
-open there are none, and nothing else may follow. Whether a view can be sent is another question, answered in
-`adapting.py`: one that cannot is no reason to refuse.
+A round is the calls of one message. Its results follow that message as a chain, in the calls' order. An open round has
+no results, and nothing else follows. An unsound view is no reason to refuse a file: `adapting.py` drops it.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from dialogs.transfer.shape import CallEntry, DialogFile, GenerationEntry, Messa
 from dialogs.transfer.shape_views import HOLDS, CompactionEntry, Status
 from health.monitor.levels import Configured, Usage, UsageUnavailable, read
 
-# What the entries of these lists are named by.
+# For each list that is referred to: the field with the number of its entries.
 NUMBERS = {"courses": "number", "messages": "seq", "reminders": "number", "compactions": "number"}
-# In each of these lists, what these fields hold together occurs once; null may occur often.
+# A list, and fields whose values together are unique in it; null may be repeated.
 UNIQUE = (
     *NUMBERS.items(),
     ("generations", "course", "number"),
@@ -42,7 +41,7 @@ UNIQUE = (
     ("prompts", "message"),
     ("marks", "message"),
 )
-# Whatever else makes messages speaks as the user.
+# The roles of an origin; all others have role user.
 ROLES = {
     MessageOrigin.AGENT: {Role.ASSISTANT},
     MessageOrigin.TOOL: {Role.TOOL},
@@ -86,7 +85,7 @@ def _check_unique(entries: str, names: list[str], rows: tuple[Record, ...]) -> N
 
 
 def _check_references(entry: Record, known: Mapping[str, set[object]], path: str) -> None:
-    """Each entry that this one, or one inside it, names by its number is there."""
+    """Everything that this entry, or one inside it, refers to exists."""
     for name, entries in references_in(type(entry)).items():
         _check_found(getattr(entry, name), known[entries], f"{path}.{name}")
     for name, value in vars(entry).items():
@@ -154,7 +153,7 @@ def usage_of(entry: GenerationEntry) -> Usage | UsageUnavailable:
 
 
 def judged_by(entry: ReadingEntry) -> Configured:
-    """The limits in force when the reading was made."""
+    """The limits by which the reading was made."""
     return Configured(
         context_length=entry.context_window,
         optimal_max_tokens=entry.optimal_max_tokens,
@@ -167,7 +166,6 @@ def _follows(entry: ReadingEntry, usage: Usage | UsageUnavailable) -> bool:
     return (verdict.level, verdict.reason) == (entry.level, entry.reason)
 
 
-# --- Laws of what stands beside the text of messages in a dialog file ---
 FIELDS = frozenset({"content", "name"})
 HANDOVER_FIELDS = {"text": str, "tokens": int, "away": bool}
 # Missing in older files.
@@ -175,7 +173,7 @@ MORE_OF_HANDOVER = {"laid_down": str}
 
 
 def _check_parts(entry: MessageEntry, path: str) -> None:
-    """A reference to a text that is stored here already would show what may be another person's."""
+    """Hashes are refused: a reference to a text that is stored already might show another person's."""
     handover = entry.parts.get("handover")
     if handover is not None and (entry.origin != MessageOrigin.HANDOVER or not _is_handover(handover)):
         refuse(f"{path}.parts.handover", _("must be a text with its size in tokens."))
@@ -277,8 +275,7 @@ def children_of(file: DialogFile) -> Children:
 
 
 def is_whole(caller: int, calls: list[CallEntry], children: Children, leaf: int | None) -> bool:
-    """Whether a round is whole: all results follow, in the calls' order and with nothing between; or none, and nothing
-    else either."""
+    """Do all results follow, in the calls' order, with nothing between? Or nothing at all, in an open round?"""
     results = [call.result_message for call in calls if call.result_message is not None]
     chain = [caller, *results]
     complete = len(results) in (0, len(calls))

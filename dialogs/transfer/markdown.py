@@ -1,4 +1,4 @@
-"""The current branch of a dialog as a Markdown file for people. It is not read back."""
+"""The current branch of a dialog as a Markdown file for people. It cannot be imported."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ def _transcript(dialog: Dialog) -> Iterator[str]:
         if message.course_id != shown:
             shown = message.course_id
             yield _course(courses[shown])
-        # A result is told where its call is.
+        # A result is written below its call.
         if message.pk not in told:
             yield from _section(message, dialog, notices.get(message.pk, ""))
             yield from (_attached(one) for one in attached.get(message.pk, ()))
         for call in calls[message.pk]:
-            yield from told_call(call)
+            yield from call_lines(call)
         for run in runs[message.pk]:
-            yield told_compaction(run)
+            yield compaction_line(run)
 
 
 def _calls(dialog: Dialog) -> defaultdict[int, list[ToolCall]]:
@@ -114,10 +114,9 @@ def _moment(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
-# --- One tool call in the Markdown file: its name, arguments and result; or what it asked the person ---
-def told_call(call: ToolCall) -> Iterator[str]:
+def call_lines(call: ToolCall) -> Iterator[str]:
     if hasattr(call, "question"):
-        yield from _told_question(call.question)
+        yield from question_lines(call.question)
         return
     yield "**" + _("Tool call:") + f"** {one_line(call.name)} · {call.get_status_display()}"
     if call.arguments.strip():
@@ -128,11 +127,11 @@ def told_call(call: ToolCall) -> Iterator[str]:
 
 
 def _result(call: ToolCall) -> str:
-    """Whole, even where it is withheld from the agent."""
+    """The complete result, even where it is withheld from the agent."""
     return call.result_message.content if call.result_message else call.result
 
 
-def _told_question(question: Question) -> Iterator[str]:
+def question_lines(question: Question) -> Iterator[str]:
     yield "**" + _("Question:") + "**"
     yield contained(question.text)
     if question.choices:
@@ -146,21 +145,20 @@ def _told_question(question: Question) -> Iterator[str]:
         yield f"*{question.get_status_display()}*"
 
 
-# --- Compactions in the Markdown file ---
 Status = CompactionRun.Status
-# Runs that came to something.
+# Runs in these states get a line.
 TOLD = (Status.APPLIED, Status.UNDONE, Status.FAILED)
 
 
 def compactions_by_leaf(dialog: Dialog) -> defaultdict[int, list[CompactionRun]]:
-    """The compactions worth a line, by the newest message before each of them."""
+    """By the newest message before each of them."""
     found: defaultdict[int, list[CompactionRun]] = defaultdict(list)
     for run in CompactionRun.objects.filter(dialog=dialog, status__in=TOLD).defer(*HEAVY).order_by("pk"):
         found[run.leaf_id].append(run)
     return found
 
 
-def told_compaction(run: CompactionRun) -> str:
+def compaction_line(run: CompactionRun) -> str:
     """One line about a compaction. Both sizes are estimates."""
     row = CompactionRow(run=run)
     parts = [str(row.title), str(run.get_trigger_display())]
@@ -169,9 +167,9 @@ def told_compaction(run: CompactionRun) -> str:
     return f"*— {' · '.join(parts)} —*"
 
 
-# Nobody can have typed it.
+# Random, so that no text contains it.
 SENTINEL = secrets.token_hex()
-# HTML on, because a reader's Markdown program may take it: an open comment or element would swallow what follows.
+# With HTML, since other Markdown programs render it: an open comment or element would swallow what follows.
 parser = MarkdownIt("commonmark", {"html": True})
 NEVER_CLOSED = (
     "area",
@@ -192,15 +190,13 @@ NEVER_CLOSED = (
 
 
 def one_line(text: str) -> str:
-    """A text as part of a heading: without line ends, and without signs that Markdown acts on."""
+    """A text on one line, with Markdown's special characters escaped."""
     return re.sub(r"([\\`*_\[\]<>#])", r"\\\1", " ".join(text.split()))
 
 
 def contained(text: str) -> str:
-    """The text, closed so that none of it can swallow what follows: an open fence gets its end.
-
-    Whatever else stays open, such as an element of HTML, is shown as plain text in a fence of its own.
-    """
+    """The text, so that it cannot swallow what follows: an open fence is closed; a text with anything else left open,
+    such as an HTML element, is put into a fence as plain text."""
     text = text.rstrip()
     if _is_closed(text):
         return text
@@ -211,19 +207,19 @@ def contained(text: str) -> str:
 
 
 def fenced(text: str, kind: str) -> str:
-    """The text in a fence that is longer than any inside."""
+    """The text in a fence that is longer than any fence in it."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     wall = "`" * max(3, longest + 1)
     return f"{wall}{kind}\n{text.rstrip()}\n{wall}"
 
 
 def _is_closed(text: str) -> bool:
-    """Whether a paragraph written after the text is still a paragraph of its own."""
+    """Would a paragraph after the text be a paragraph of its own?"""
     return _Closed(parser.render(f"{text}\n\n{SENTINEL}")).is_closed
 
 
 class _Closed(HTMLParser):
-    """Reads a page. It is closed where the sentinel stands in a paragraph and in no other element."""
+    """Parses a page: `is_closed` if the sentinel is in a paragraph and in no other element."""
 
     def __init__(self, page: str) -> None:
         super().__init__(convert_charrefs=False)
@@ -238,7 +234,7 @@ class _Closed(HTMLParser):
     handle_startendtag = handle_starttag
 
     def handle_endtag(self, tag: str) -> None:
-        # One that ends nothing is passed over.
+        # An end tag without a start tag is ignored.
         self.open[tag] = max(0, self.open[tag] - 1)
 
     def handle_data(self, data: str) -> None:

@@ -1,5 +1,5 @@
-"""Numbers of a dialog file that name another of its entries: their types say in which list that stands. And many rows
-at once, from entries, with the rows that these name and with their moments.
+"""References in a dialog file: numbers whose type says in which list of the file the entry is. And inserting many rows
+from entries, with references and times.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dialogs.common.file_fields import Counted, Record, Whole
 
 @dataclass(frozen=True)
 class Reference:
-    """Of a number in a file: it names an entry in this list of the file's."""
+    """Annotates a number: it refers to an entry in this list of the file."""
 
     entries: str
 
@@ -27,12 +27,12 @@ RunNumber = Annotated[Counted, Reference("compactions")]
 ReminderNumber = Annotated[Counted, Reference("reminders")]
 TextIndex = Annotated[Whole, Reference("texts")]
 
-# By kind of record: they are asked for with each one.
+# Cached by kind of record.
 REFERENCES: dict[type[Record], dict[str, str]] = {}
 
 
 def references_in(kind: type[Record]) -> dict[str, str]:
-    """The fields that name other entries, each with the list that these stand in."""
+    """The fields that refer to other entries, and the list that each refers to."""
     if kind not in REFERENCES:
         found = {name: _reference(hint) for name, hint in get_type_hints(kind, include_extras=True).items()}
         REFERENCES[kind] = {name: reference.entries for name, reference in found.items() if reference}
@@ -48,13 +48,13 @@ def _reference(hint: Any) -> Reference | None:
 BATCH = 500
 Row = TypeVar("Row", bound=Model)
 Item = TypeVar("Item")
-# The rows that entries of these lists became, by their numbers in the file.
+# For each list: the inserted rows, by their numbers in the file.
 Numbered = dict[int, Any]
 Rows = dict[str, Numbered]
 
 
 def columns(entry: Record, rows: Rows, *, without: Collection[str] = ()) -> dict[str, Any]:
-    """The entry's fields but for some, with the rows of other entries in place of their numbers."""
+    """The entry's fields, with rows in place of references."""
     fields = {name: value for name, value in vars(entry).items() if name not in without}
     for name, entries in references_in(type(entry)).items():
         if isinstance(number := fields.get(name), int) and entries in rows:
@@ -62,27 +62,27 @@ def columns(entry: Record, rows: Rows, *, without: Collection[str] = ()) -> dict
     return fields
 
 
-def parts(entries: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """The entries in groups, each as large as one transaction writes."""
+def batches(entries: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """The entries in groups for one transaction each."""
     return (entries[at : at + BATCH] for at in range(0, len(entries), BATCH))
 
 
-def add_each(
+def insert_entries(
     table: type[Row], entries: Sequence[Record], rows: Rows, *, without: Collection[str] = (), **given: Any
 ) -> list[Row]:
-    """Insert one row for each entry, with its columns and what is given."""
-    return add(table, [table(**columns(entry, rows, without=without) | given) for entry in entries], entries)
+    """Insert one row for each entry, with its `columns` and the given values."""
+    return insert_rows(table, [table(**columns(entry, rows, without=without) | given) for entry in entries], entries)
 
 
-def add(table: type[Row], rows: Iterable[Row], entries: Sequence[Record]) -> list[Row]:
-    """Insert one row for each entry. The moments that Django sets to now are the entries' own afterwards."""
+def insert_rows(table: type[Row], rows: Iterable[Row], entries: Sequence[Record]) -> list[Row]:
+    """Insert the rows of these entries. Times that Django sets to now are overwritten by the entries'."""
     listed = list(rows)
     table._default_manager.bulk_create(listed, batch_size=BATCH)
     moments = [field.name for field in table._meta.fields if _is_set_to_now(field)]
     for row, entry in zip(listed, entries, strict=True):
         for name in moments:
             setattr(row, name, getattr(entry, name))
-    put(table, listed, *moments)
+    update_columns(table, listed, *moments)
     return listed
 
 
@@ -90,16 +90,15 @@ def _is_set_to_now(field: Any) -> bool:
     return isinstance(field, DateTimeField) and (field.auto_now or field.auto_now_add)
 
 
-def put(table: type[Row], rows: Sequence[Row], *names: str) -> None:
-    """Write these columns of rows that are there. One statement, prepared once: Django's `bulk_update` builds one of
-    hundreds of conditions for every batch, and nobody else can write meanwhile.
-    """
+def update_columns(table: type[Row], rows: Sequence[Row], *names: str) -> None:
+    """Update these columns of existing rows, with `executemany` of one statement: Django's `bulk_update` is slower, and
+    nobody else can write meanwhile."""
     fields: list[Any] = [table._meta.get_field(name) for name in names]
     if not fields or not rows:
         return
     quoted = connection.ops.quote_name
     columns = ", ".join(f"{quoted(field.column)} = %s" for field in fields)
-    # Reference of our own tables only.
+    # Only names of our own tables and columns.
     key = quoted(table._meta.pk.column)  # type: ignore[arg-type]  # every table has one
     statement = f"UPDATE {quoted(table._meta.db_table)} SET {columns} WHERE {key} = %s"  # noqa: S608
     values = ((*(_stored(row, field) for field in fields), row.pk) for row in rows)

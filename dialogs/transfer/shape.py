@@ -1,7 +1,7 @@
-"""What a dialog file holds: the field names of the JSON, as values, and what each must be. A change is a new FORMAT.
+"""The schema of a dialog file. The field names are the JSON's keys; a change needs a new FORMAT.
 
-Rows refer to each other by numbers of the dialog's own (`seq`, `course`), never by database ids. `reading.py` says
-which older formats are read too. What is of compaction, of the task and of events is in `shape_views.py`.
+Entries refer to each other by the dialog's own numbers (`seq`, `course`), never by database ids. `importing.py` lists
+the older formats that can be read. Compactions, the task and events are in `shape_views.py`.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ from health.monitor.remediation import Due
 FORMAT = "dominds.dialog/8"
 # Written in place of token counts when the provider reported none.
 UNAVAILABLE: Literal["unavailable"] = "unavailable"
-# What was not measured leaves the level as it was: a course is never unknown.
+# A course's level is never unknown: a generation without usage leaves it as it was.
 MEASURED = OneOf(level for level in Level if level is not Level.UNKNOWN)
 
 
 class CallPlace(Record):
-    """A tool call by the message that made it and its place there."""
+    """A tool call, by its message and its position there."""
 
     message: MessageSeq
     position: Whole
 
 
 class CarriedEntry(Record):
-    """What came along into a course: reminders by number, the unanswered message by `seq`, questions by call."""
+    """What was carried into a course: reminders by number, the unanswered message by `seq`, questions by call."""
 
     reminders: Many[ReminderNumber]
     taskdoc: Flag
@@ -74,7 +74,7 @@ class CourseEntry(Record):
     caution_generations: Count
     countdown_turns: Annotated[int, whole(0, COUNTDOWN_TURNS)]
     due: Annotated[str, OneOf(Due)]
-    # The compaction whose view holds; null is the course as it was said.
+    # The compaction whose view is in force; null: none.
     head: RunNumber | None
     guard_held: Flag
 
@@ -110,7 +110,7 @@ Usage = Annotated[
 
 
 class ReadingEntry(Record):
-    """The verdict on one generation, with the window and the ceilings that it was judged by."""
+    """The reading of one generation, with the window and thresholds by which it was made."""
 
     level: Annotated[str, OneOf(HealthReading.Level.values)]
     reason: Annotated[str, OneOf(["", *HealthReading.Reason.values])]
@@ -126,7 +126,7 @@ class ReadingEntry(Record):
 class SentEntry(Record):
     """What the provider was sent: messages by `seq`, other texts by their index in the file's `texts`.
 
-    `view` is the compaction whose view of the messages it was, `estimated` how many tokens we thought it would take.
+    `view`: the compaction whose view was in force. `estimated`: the estimated tokens.
     """
 
     messages: Many[MessageSeq]
@@ -177,7 +177,7 @@ class ReminderEntry(Record):
 
 
 class RuleEntry(Record):
-    """A standing rule that a person laid down by hand; not `holds`: one that was taken back."""
+    """A standing rule written by hand; if not `holds`, one that was taken back."""
 
     text: Annotated[str, Chars(RULE_CHARS, least=1)]
     holds: Flag
@@ -185,7 +185,7 @@ class RuleEntry(Record):
 
 
 class QuestionEntry(Record):
-    """What a call asked the person."""
+    """The question of a call to the person."""
 
     text: LongText
     choices: Annotated[Many[LongText], Field(max_length=100)]
@@ -196,11 +196,11 @@ class QuestionEntry(Record):
 
 
 class CallEntry(Record):
-    """A tool call. `result` holds its text until `result_message`, by `seq`, does."""
+    """A tool call. `result` is its text until there is a `result_message` (by `seq`)."""
 
     message: MessageSeq
     position: Whole
-    # Some clients name none: see `laws.py`.
+    # Some clients send an empty one: see `laws.py`.
     call_id: Annotated[str, Chars(200)]
     name: Annotated[str, Chars(200)]
     arguments: LongText
@@ -238,7 +238,7 @@ class RunEntry(Record):
 
 
 class ClientEntry(Record):
-    """What its newest request asked for, beside its messages."""
+    """The newest request of the client, without its messages."""
 
     model: ShortText
     instructions: LongText
@@ -275,10 +275,10 @@ class DialogFile(Record):
     marks: Many[MarkEntry]
     compactions: Many[CompactionEntry]
     view_changes: Many[ViewChangeEntry]
-    # What generations sent beside messages, each text once: a long dialog sends the same ones again and again.
+    # The texts that generations sent beside messages, each once.
     texts: Annotated[Many[LongText], Field(max_length=5 * MAX_ENTRIES)]
     # Of a dialog that a client drives.
     client: ClientEntry | None
-    # How far the present task is; null where none has begun.
+    # The task snapshot; null where no task has begun.
     task: TaskEntry | None
     events: Many[EventEntry]

@@ -1,9 +1,8 @@
-"""What a dialog file holds of its context, as values: marks of messages, compaction runs with the views that they
-made, moves, the snapshot of the task, and events.
+"""The schema of a dialog file, second part: marks of messages, compaction runs with their views, changes of view, the
+task snapshot, and events. A change here needs a new FORMAT.
 
-Every number of tokens is estimated. Messages are named by `seq`, runs by a number of the file's own. Who did it and
-whose agent it was is left out, as people are. Events are told as history: what steers the dialog that they happened in
-(a loop that was seen, a fresh start that is offered) stays there. A change here is a new FORMAT.
+All numbers of tokens are estimated. Messages are referred to by `seq`, runs by a number in the file. People are left
+out. Events are only history: those that steer their dialog (a detected loop) are not exported.
 """
 
 from __future__ import annotations
@@ -40,20 +39,20 @@ from health.compaction.terms.units import Kind
 from health.models import CompactionRun, ContextEvent
 
 Status = CompactionRun.Status
-# A run that is still under way, or waits for a person, belongs to its own dialog alone and is left out.
+# Runs under way, or waiting for a person, are not exported.
 UNDER_WAY = (Status.QUEUED, Status.RUNNING, Status.DRAFT)
-# The view of such a run holds, or may hold again.
+# Runs whose view is, or may again be, in force.
 HOLDS = (Status.APPLIED, Status.UNDONE)
-OVER = OneOf(status for status in Status.values if status not in UNDER_WAY)
+ENDED = OneOf(status for status in Status.values if status not in UNDER_WAY)
 PRIORITY = whole(min(MessageMark.Priority.values), max(MessageMark.Priority.values))
 Code = ContextEvent.Code
 # The longest text beside an event's numbers.
 FACT_CHARS = 2_000
-TRAVELS = tuple(code for code in Code if code is not Code.LOOP_DETECTED)
+EXPORTED_CODES = tuple(code for code in Code if code is not Code.LOOP_DETECTED)
 
 
 class MarkEntry(Record):
-    """What a person said about a message."""
+    """A person's mark on a message."""
 
     message: MessageSeq
     pinned: Flag
@@ -62,8 +61,8 @@ class MarkEntry(Record):
     marked_at: Moment
 
 
-class SeenEntry(Record):
-    """One entry of a view, as `dialogs.transcript.model_view.Entry`: a message, perhaps shortened, or what
+class ViewEntry(Record):
+    """One entry of a view, as `dialogs.transcript.model_view.Entry`: a message, perhaps shortened, or a text that
     compaction wrote."""
 
     message: MessageSeq | None
@@ -82,7 +81,7 @@ class StepEntry(Record):
 
 
 class TermEntry(Record):
-    """One line of where the limit comes from."""
+    """One line of the limit's trace."""
 
     what: LongText
     tokens: Whole
@@ -111,7 +110,7 @@ class LedgerEntry(Record):
 
 
 class CompactionEntry(Record):
-    """A run that is over. `parent` is the run whose view it was made from, `leaf` the end of the branch then."""
+    """An ended run. `parent`: the run from whose view it was made. `leaf`: the end of the branch then."""
 
     number: Counted
     course: CourseNumber
@@ -119,7 +118,7 @@ class CompactionEntry(Record):
     leaf: MessageSeq
     turn: Whole
     trigger: Annotated[str, OneOf(CompactionRun.Trigger.values)]
-    status: Annotated[str, OVER]
+    status: Annotated[str, ENDED]
     focus: LongText
     up_to_seq: Counted | None
     chain: Annotated[Many[Name], Field(max_length=100)]
@@ -141,7 +140,7 @@ class CompactionEntry(Record):
     coherence: Number | None
     reward: Number | None
     recovered: Annotated[str, OneOf(["", *RecoveryMode])]
-    view: Many[SeenEntry]
+    view: Many[ViewEntry]
     removed: Many[MessageSeq]
     coverage: Many[ReceiptEntry]
     losses: Many[LossEntry]
@@ -155,7 +154,7 @@ class CompactionEntry(Record):
 
 
 class ViewChangeEntry(Record):
-    """The view of a course became another one; null is the course as it was said."""
+    """A course's view changed from one run's to another's; null: no view."""
 
     course: CourseNumber
     before: RunNumber | None
@@ -175,9 +174,9 @@ class TaskEntry(Record):
 
 
 class EventEntry(Record):
-    """`course`, `message` (by `seq`) and `turn` say where it happened, `run` in which compaction; null: not noted."""
+    """`course`, `message` (by `seq`), `turn` and `run` (a compaction) say where it happened; null: unknown."""
 
-    code: Annotated[str, OneOf(TRAVELS)]
+    code: Annotated[str, OneOf(EXPORTED_CODES)]
     run: RunNumber | None
     llm: ShortText
     estimated: Whole | None

@@ -1,4 +1,4 @@
-"""The texts that Dominds itself says to an agent, from `templates/prompts/<work language>/`. Plain text."""
+"""The texts that Dominds itself sends to an agent, from `templates/prompts/<work language>/`. Plain text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def prompt(name: str, /, *, language: str, **values: Any) -> str:
 
 @cache
 def _unescaped(source: str) -> Any:
-    """The template without HTML escaping. The cache is bounded by the number of prompt files."""
+    """The template without HTML escaping. The cache holds at most the prompt files."""
     return engines["django"].from_string("{% autoescape off %}" + source + "{% endautoescape %}")
 
 

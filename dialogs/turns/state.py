@@ -1,4 +1,4 @@
-"""What the driver knows when it decides: plain values read from the database. PURE."""
+"""The values by which the driver decides, read from the database. PURE."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from health.compaction.terms.pressure import Pressure
 from health.compaction.terms.reasons import Reason
 from health.monitor.remediation import Due
 
-# The most compactions of one request; and of one turn, where hardly anything came between them.
+# The most compactions for one request; and in one turn, of those that follow another with hardly any growth between.
 MAX_RESTARTS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """How often a provider failure is tried again, how long the waits may grow (seconds), and how many rounds of tools
-    and how many automatic prompts may follow what a person said last.
+    """How often a provider failure is tried again, the longest wait (seconds), and the most rounds of tools and
+    automatic prompts after a person's last message.
 
-    An agent on its own has nobody who would press *Retry*: it goes on trying for `outage_seconds`, after waits that
-    grow up to `outage_wait`.
+    In autonomous mode nobody presses *Retry*: it is tried again for `outage_seconds`, with waits up to `outage_wait`.
     """
 
     attempts: int = 3
@@ -29,20 +28,20 @@ class Policy:
     outage_wait: float = 15 * 60.0
     interruptions: int = 3
     tool_rounds: int = 25
-    # Each prompt allows so many more rounds, because reminders are written with tools.
+    # Each prompt allows this many more rounds, because reminders are written with tools.
     rounds_a_prompt: int = 2
-    # So many rounds of calls that cannot be read, one after the other: a model that was shown three times what is wrong
-    # with its JSON does not learn it by the fourth.
-    unreadable_rounds: int = 3
+    # The most rounds of invalid calls in a row: a model that was told three times what is wrong with its JSON, or which
+    # tools there are, does not get it right the fourth time.
+    rounds_in_vain: int = 3
     prompts: int = 20
 
 
 class Leaf(StrEnum):
-    """What the newest message of the branch is."""
+    """The kind of the newest message of the branch."""
 
     NONE = "none"
     TYPED = "typed"
-    # A remediation prompt, a push, or the opening of a course: role user, but nobody typed it.
+    # A remediation prompt, a push, or the first message of a course: role user, but not typed.
     INSERTED = "inserted"
     ANSWER = "answer"
     RESULT = "result"
@@ -52,32 +51,32 @@ class Leaf(StrEnum):
 class Guarding:
     """How full the next request would be, estimated, where the dialog has a guard.
 
-    `compactions` counts the runs made for this request, and those of the turn that followed another with hardly
-    anything between. `vain`: the last run gained nothing, and the context has not grown since by a tenth of the room.
-    `stuck` says why compaction cannot free more of a request that fits. `refused` says why none can be made, however
-    much is compacted. `running`: a run is under way, perhaps by hand.
+    `compactions` counts the runs for this request, and those of the turn that followed another with hardly any growth
+    between. `vain`: the last run freed nothing, and the context has not grown since by a tenth of the room. `stuck`:
+    why compaction cannot free more of a request that fits. `refused`: why no request can be made, however much is
+    compacted. `running`: a run is under way, perhaps started by hand.
     """
 
     pressure: Pressure
-    # What the pressure was told from: the request with the answer's reserve, and what counts as 100 %.
+    # What `pressure` compares: the request with the answer's reserve, and the tokens that count as 100 %.
     tokens: int = 0
     limit: int = 0
     compactions: int = 0
     # One of these compactions was made for the newest message.
     tried: bool = False
     vain: bool = False
-    # Something was compacted a request or two ago, and this one still fits with the least answer.
+    # A run was applied a request or two ago, and this request still fits with the minimal answer.
     spared: bool = False
     stuck: Reason | None = None
     running: bool = False
     refused: Reason | None = None
-    # What a person said last is so much of the refused request that a new course would be refused as well.
+    # A person's last message is so much of the refused request that a new course would be refused too.
     alone: Reason | None = None
-    # The last failed try was answered by a compaction that holds.
+    # A run was applied after the last failed try.
     relieved: bool = False
-    # A person undid a compaction and has said nothing since: what fits is sent as they want it.
+    # A person undid a compaction and has said nothing since: a request that fits is not compacted again.
     held: bool = False
-    # Nothing is compacted by itself here; what the server would cut without a word is refused instead.
+    # Automatic compaction is off; what the server would cut silently is refused instead.
     off: bool = False
 
 
@@ -85,11 +84,10 @@ class Guarding:
 class State:
     """One dialog between two actions.
 
-    `failures` and `interruptions` count the tries of the answer that is now due, not those of earlier ones.
-    `retry_in` is what is left of the wait before the next try, in seconds; None when none is under way.
-    `round_open`: the newest answer made calls whose results are not all there; `rounds` counts such answers, and
-    `prompts` the automatic prompts, since a person spoke or a run pushed on. `waiting_for_person`: all that is missing
-    is a person's answer.
+    `failures` and `interruptions` count the tries of the answer that is due now. `retry_in`: the seconds left before
+    the next try; None without a wait. `round_open`: the newest answer's calls do not all have results yet; `rounds`
+    counts answers with calls, and `prompts` the automatic prompts, since a person's last message or the last push.
+    `waiting_for_person`: only a person's answer is missing.
     """
 
     answer_due: bool
@@ -99,20 +97,20 @@ class State:
     failures: int = 0
     interruptions: int = 0
     retry_in: float | None = None
-    # The last try was refused because the prompt is longer than the window.
+    # The last try was refused, as the prompt is longer than the window.
     overflowed: bool = False
-    # The last try filled the window before a word was said.
+    # The last try filled the window before the answer had any text.
     filled: bool = False
     queued: int = 0
     leaf: Leaf = Leaf.TYPED
     round_open: bool = False
     waiting_for_person: bool = False
     rounds: int = 0
-    # How many of the newest of these answers, in a row, made only calls whose arguments cannot be read.
-    unreadable: int = 0
+    # How many of the newest of these answers, in a row, made only calls with unreadable arguments or a missing tool.
+    in_vain: int = 0
     prompts: int = 0
     due: Due = Due.NOTHING
-    # The agent is to be reminded first: its history is compacted only where the next request would not fit.
+    # The agent is prompted for reminders first: its history is compacted only if the next request would not fit.
     reminds: bool = False
     # Autonomous mode: a run is under way; its generations are used up.
     autonomous: bool = False
@@ -121,25 +119,25 @@ class State:
     owner_off: bool = False
     # The newest message asks to go on with an answer that was cut for a compaction.
     continuing: bool = False
-    # So much was done since the last look that the agent may go round in circles.
+    # Enough calls were made since the last check that the agent may be in a loop.
     loop_check_due: bool = False
-    # A client drives it: what it does not ask for is not done, whatever is due.
+    # A client drives it: only what it requests is done.
     client_driven: bool = False
-    # None: nobody is guarded, and no request is ever touched.
+    # None: the dialog has no guard, and no request is ever changed.
     guard: Guarding | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """A generation that failed. `retry_after` is the provider's own wish, in seconds. `failing_for`: so long ago the
-    first try of this answer failed, where an agent goes on by itself; None where a person waits."""
+    """A failed generation. `retry_after`: the provider's Retry-After in seconds. `failing_for`: seconds since the first
+    try of this answer failed, in autonomous mode; else None."""
 
     retryable: bool
     retry_after: float | None = None
     failing_for: float | None = None
 
 
-# After so many doublings every base exceeds every longest wait.
+# After this many doublings any base exceeds any longest wait.
 MOST_DOUBLINGS = 60
 
 

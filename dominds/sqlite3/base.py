@@ -1,7 +1,7 @@
-"""Django's SQLite, which puts a statement into SQLite's words once, and begins by the cursor that is kept.
+"""Django's SQLite backend, which caches the conversion of placeholders, and begins transactions with the kept cursor.
 
-Django looks through the whole text of a statement for its slots each time that it is executed. Where a statement names
-sixty columns, that takes as long as SQLite itself.
+Django converts `%s` to `?` each time a statement is executed. For a statement with sixty columns that takes as long as
+SQLite takes to execute it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from django.db.backends.sqlite3 import base
 
 from dominds.prepared import cursor_of
 
-# Statements that are remembered. A process has some hundreds; a few are longer than a page.
+# How many statements are cached. A process has some hundreds.
 MOST = 512
 
 

@@ -1,6 +1,3 @@
-"""What `manage.py up` does: starts every process of one machine as its child, watches them, stops them.
-
-Nothing here knows dialogs; the few things that `up` asks of them are imported where they are asked.
-"""
+"""`manage.py up`: starts the processes of one machine as children, watches them, stops them."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""`python -m dominds.supervisor`: what `up` becomes once all is prepared. It starts the children of a plan, says where
-they serve, watches until told to stop, stops them in order. It loads nothing of Django.
+"""`python -m dominds.supervisor`: the program that `up` becomes after preparing. It starts the children of a plan,
+prints the address, watches them until it is stopped, and stops them in order. It does not import Django.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def follow(plan: Plan, log: Log) -> None:
-    """Returns when somebody stopped it. Raises CannotStart or GaveUp, each with a line for a person."""
+    """Returns when it was stopped. Raises CannotStart or GaveUp, with a line for a person."""
     data_dir = Path(plan.data_dir)
     with (
         contextlib.suppress(KeyboardInterrupt),
@@ -43,7 +43,7 @@ def follow(plan: Plan, log: Log) -> None:
 
 def run(plan: Plan, children: Children, log: Log, taken: threading.Event) -> None:
     try:
-        # `up` held them back until here.
+        # `up` blocked these signals before it became this program.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
         for child in plan.children:
             children.start(child)
@@ -55,7 +55,7 @@ def run(plan: Plan, children: Children, log: Log, taken: threading.Event) -> Non
 
 
 def watch(plan: Plan, children: Children, taken: threading.Event) -> None:
-    """`taken`: nobody may use the database any more."""
+    """`taken` is set when a restore has locked the database."""
     announced = False
     while True:
         if taken.is_set():
@@ -68,7 +68,7 @@ def watch(plan: Plan, children: Children, taken: threading.Event) -> None:
 
 
 def announce(welcome: str) -> None:
-    """Where nobody reads any more, or nobody ever did, all runs on."""
+    """Print the welcome. A closed standard output is no reason to stop."""
     with contextlib.suppress(OSError):
         print(welcome, flush=True)  # noqa: T201
 

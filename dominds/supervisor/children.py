@@ -1,10 +1,9 @@
-"""Children: processes that are started, watched, started again when they die, and stopped in order.
+"""Child processes: started, watched, restarted when they die, and stopped in order.
 
 Only the main thread may call this: on Linux a child dies with the *thread* that started it.
 
-To prepare takes Django, some 100 MB; to start children, watch and stop them takes a tenth of that. So `up` prepares,
-writes down in a `Plan` what is to run, and becomes `python -m dominds.supervisor`: the same process, with other code in
-it.
+Preparing needs Django, some 100 MB; watching children needs a tenth of that. So `up` prepares, writes a `Plan`, and
+replaces itself (exec) by `python -m dominds.supervisor`.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ WINDOW_SECONDS = 60.0
 MOST_DEATHS = 5
 FIRST_DELAY_SECONDS = 0.5
 POLL_SECONDS = 0.1
-# How long one child may take over its goodbye before it is killed.
+# How long a child may take to stop before it is killed.
 GRACE_SECONDS = 4.0
-# The longest line that is taken from a child; a longer one is cut into lines.
+# A longer line of a child's output is split.
 LINE_BYTES = 64 * 1024
 
 
@@ -52,12 +51,13 @@ class GiveUp:
 
 
 def recent(deaths: tuple[float, ...], *, now: float) -> tuple[float, ...]:
-    """The deaths that still count."""
+    """The deaths within the window."""
     return tuple(death for death in deaths if now - death < WINDOW_SECONDS)
 
 
-def after_death(deaths: tuple[float, ...], *, now: float) -> Restart | GiveUp:
-    """What to do about the last of these deaths: each within the window doubles the wait, the fifth is the last."""
+def decide_restart(deaths: tuple[float, ...], *, now: float) -> Restart | GiveUp:
+    """After the last of these deaths: restart, each time within the window with twice the delay; give up at the
+    fifth."""
     count = len(recent(deaths, now=now))
     if count >= MOST_DEATHS:
         return GiveUp(deaths=count)
@@ -66,28 +66,29 @@ def after_death(deaths: tuple[float, ...], *, now: float) -> Restart | GiveUp:
 
 @dataclass(frozen=True, kw_only=True)
 class Child:
-    """What to run. `address` answers once it serves (empty: nobody can ask it); lines with a `noise` are left out."""
+    """What to run. `address` answers once the child serves (empty: it has none). Output lines with a `noise` are
+    dropped."""
 
     name: str
     command: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
     address: str = ""
-    # So many seconds whatever is started after it waits until it answers.
-    awaited: float = 0.0
+    # How long later children wait for this one to answer; 0: they do not wait.
+    wait_seconds: float = 0.0
     noise: Sequence[str] = ()
     # Open files that it inherits under the same numbers.
     files: Sequence[int] = ()
-    # How far it stands back where more is to be done than the machine can do at once, up to 19: background work does.
+    # Added to the process's niceness (up to 19): background work has low priority on a busy machine.
     nice: int = 0
 
 
 @dataclass(kw_only=True)
 class Run:
-    """A child's life so far."""
+    """The state of a child."""
 
     child: Child
     process: subprocess.Popen[bytes]
-    # Copies the process's output to the log, and ends with it.
+    # Copies the process's output to the log, until the process ends.
     output: threading.Thread
     started: float
     answered: bool = False
@@ -105,28 +106,30 @@ class Children:
     def start(self, child: Child) -> None:
         process, output = self.spawn(child)
         self.runs[child.name] = Run(child=child, process=process, output=output, started=time.monotonic())
-        if child.awaited:
+        if child.wait_seconds:
             self.wait_for(child)
 
     def watch(self) -> None:
-        """One look at every child: note who answers, bury who died, start again who is due."""
+        """Check every child once: note those that answer, handle deaths, restart those that are due."""
         for run in self.runs.values():
             if run.restart_at is not None:
-                self.start_again(run)
+                self.restart(run)
             elif run.process.poll() is not None:
-                self.bury(run)
+                self.handle_death(run)
             elif not run.answered:
-                self.ask(run)
+                self.probe(run)
 
     def answers(self, name: str) -> bool:
         return self.runs[name].answered
 
     def wait_for(self, child: Child) -> None:
-        """Watch until this child serves; what comes next needs it."""
-        deadline = time.monotonic() + child.awaited
+        """Watch until this child answers, since the next ones need it."""
+        deadline = time.monotonic() + child.wait_seconds
         while not self.answers(child.name):
             if time.monotonic() > deadline:
-                raise CannotStart(f"{child.name} did not answer within {child.awaited:.0f} s. The log above says why.")
+                raise CannotStart(
+                    f"{child.name} did not answer within {child.wait_seconds:.0f} s. The log above says why."
+                )
             self.watch()
             time.sleep(POLL_SECONDS / 5)
 
@@ -139,15 +142,14 @@ class Children:
                 run.process.wait(GRACE_SECONDS)
             except subprocess.TimeoutExpired:
                 self.log.line(run.child.name, f"did not stop within {GRACE_SECONDS:.0f} s: killed")
-            self.clear_away(run)
+            self.kill_group(run)
         self.runs.clear()
 
     def kill(self) -> None:
-        """Stop at once: somebody asked twice."""
+        """Kill all: Ctrl-C was pressed twice."""
         for run in self.runs.values():
-            self.clear_away(run)
+            self.kill_group(run)
 
-    # --- One child ----------------------------------------------------------------------------
     def spawn(self, child: Child) -> tuple[subprocess.Popen[bytes], threading.Thread]:
         command = [sys.executable, "-I", "-S", LEASH, str(os.getpid()), *child.command]
         process = subprocess.Popen(
@@ -157,14 +159,14 @@ class Children:
             pass_fds=child.files,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            # Ctrl-C in a terminal reaches every process of the group: the order of stopping is ours.
+            # Not in the terminal's process group, so that Ctrl-C does not reach children: we stop them in order.
             start_new_session=True,
         )
         if child.nice:
-            stand_back(process.pid, child.nice)
+            lower_priority(process.pid, child.nice)
         output = threading.Thread(target=self.copy_output, args=(child, process), daemon=True)
         output.start()
-        # On a full disk the child runs without.
+        # On a full disk the child runs without a pid file.
         with contextlib.suppress(OSError):
             self.pid_file(child).write_text(f"{process.pid}\n")
         return process, output
@@ -176,17 +178,17 @@ class Children:
             if text and not any(noise in text for noise in child.noise):
                 self.log.line(child.name, text)
 
-    def ask(self, run: Run) -> None:
+    def probe(self, run: Run) -> None:
         run.answered = not run.child.address or probes.answers(run.child.address)
         if run.answered and run.child.address:
             self.log.line(run.child.name, f"answers after {time.monotonic() - run.started:.1f} s")
 
-    def bury(self, run: Run) -> None:
+    def handle_death(self, run: Run) -> None:
         now = time.monotonic()
-        self.clear_away(run)
+        self.kill_group(run)
         run.deaths = (*recent(run.deaths, now=now), now)
-        died = f"{run.child.name} {cause_of_death(run.process.returncode)}"
-        match after_death(run.deaths, now=now):
+        died = f"{run.child.name} {death_text(run.process.returncode)}"
+        match decide_restart(run.deaths, now=now):
             case Restart(delay=delay):
                 run.restart_at = now + delay
                 self.log.line("up", f"{died}; it is started again in {delay:g} s")
@@ -194,7 +196,7 @@ class Children:
                 often = f"{deaths} times within {WINDOW_SECONDS:.0f} s"
                 raise GaveUp(f"{died}; that was {often}. Dominds stops: the lines of {run.child.name} say why.")
 
-    def start_again(self, run: Run) -> None:
+    def restart(self, run: Run) -> None:
         now = time.monotonic()
         if run.restart_at is None or now < run.restart_at:
             return
@@ -202,8 +204,8 @@ class Children:
         run.started, run.restart_at, run.answered = now, None, False
         self.log.line("up", f"{run.child.name} was started again as process {run.process.pid}")
 
-    def clear_away(self, run: Run) -> None:
-        """Kill what is left of its process group, such as a pool's own children, and let its last words be written."""
+    def kill_group(self, run: Run) -> None:
+        """Kill what is left of the child's process group, such as a pool's processes, and log its last output."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(run.process.pid, signal.SIGKILL)
         run.process.wait()
@@ -214,15 +216,16 @@ class Children:
         return self.run_dir / f"{child.name}.pid"
 
 
-def stand_back(pid: int, steps: int) -> None:
-    """Before it has threads, which inherit it. Linux may weigh whole sessions instead, and each child is one."""
+def lower_priority(pid: int, steps: int) -> None:
+    """Called before the process has threads, which inherit it. Linux may schedule by session (autogroup): each child is
+    one, so that is set too."""
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, pid, os.getpriority(os.PRIO_PROCESS, 0) + steps)
     with contextlib.suppress(OSError):
         Path(f"/proc/{pid}/autogroup").write_text(str(steps))
 
 
-def cause_of_death(status: int) -> str:
+def death_text(status: int) -> str:
     if status < 0:
         return f"was killed by {signal.Signals(-status).name}"
     return f"ended with status {status}"
@@ -233,7 +236,7 @@ STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Children in the order of their start, and what is said once the first web process answers, if there is one."""
+    """The children in the order of their start, and the line to print once the first web process answers."""
 
     data_dir: str
     database: Database
@@ -243,15 +246,15 @@ class Plan:
     listens: tuple[str, int] | None
 
 
-def become_watcher(plan: Plan) -> NoReturn:
-    """The plan goes through a pipe: it holds passwords, and everyone can read a command line. No lock is held
-    meanwhile, and no child runs."""
+def become_supervisor(plan: Plan) -> NoReturn:
+    """Replace this process by `python -m dominds.supervisor`. The plan goes through a pipe, since it holds passwords
+    and everyone can read a command line. No lock is held meanwhile, and no child runs."""
     reading, writing = os.pipe()
     with os.fdopen(writing, "w") as file:
         json.dump(asdict(plan), file)
     for number in (reading, *(number for child in plan.children for number in child.files)):
         os.set_inheritable(number, True)
-    # Whoever asks to stop now is heard as soon as the other code listens.
+    # Signals that come now are delivered when the other program unblocks them.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
     os.execv(sys.executable, [sys.executable, "-m", "dominds.supervisor", str(reading)])  # noqa: S606
 
@@ -264,8 +267,8 @@ def read_plan(number: int) -> Plan:
 
 
 def stop_on_signals() -> None:
-    """However we are asked to stop, it arrives as KeyboardInterrupt in the main thread."""
+    """Turn every stop signal into a KeyboardInterrupt in the main thread."""
     for number in STOPS:
-        # `nohup` asks for hangups to be ignored.
+        # Under `nohup`, SIGHUP stays ignored.
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)

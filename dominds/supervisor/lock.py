@@ -1,6 +1,6 @@
-"""One `up` at a time on a data folder, and nobody at all on a database that is being replaced.
+"""Locks: one `up` at a time on a data folder, and none on a database that is being restored.
 
-Whoever keeps a lock, the system or the database, drops it when its holder dies, however that dies.
+The operating system or the database holds them, and releases a lock when its holder dies.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ class CannotStart(Exception):
 
 
 class GaveUp(Exception):
-    """A child dies as fast as it is started."""
+    """A child died too often."""
 
 
-# Any number, as long as every machine on one database uses the same.
+# The id of the advisory lock; it must be the same for all machines on one database.
 IN_USE = 20261124
 LOOK_EVERY_SECONDS = 2.0
 RESTORED = "A backup is being restored to this database. Start again when that is done."
@@ -30,7 +30,7 @@ RESTORED = "A backup is being restored to this database. Start again when that i
 
 @dataclass(frozen=True, kw_only=True)
 class Database:
-    """Which one is locked: a file of SQLite's, or a PostgreSQL by its address in libpq's words."""
+    """The database to lock: SQLite's file, or PostgreSQL's address as libpq's connection string."""
 
     file: str = ""
     address: str = ""
@@ -45,7 +45,7 @@ def configured_database() -> Database:
 
 
 def _address(parameters: dict[str, object]) -> str:
-    """Without what Django's own connections are told beside it."""
+    """Only the parameters that libpq knows: Django adds others."""
     from psycopg.conninfo import make_conninfo
     from psycopg.pq import Conninfo
 
@@ -55,15 +55,16 @@ def _address(parameters: dict[str, object]) -> str:
 
 @contextlib.contextmanager
 def database_in_use(database: Database) -> Iterator[threading.Event]:
-    """Held by every `up`, from whatever data folder and machine: beside it others may hold it, but no `restore`.
+    """The shared lock that every `up` on this database holds, from any data folder and machine; `restore` needs it
+    alone.
 
-    The event: a restore has taken it, as a PostgreSQL that was restarted forgets who held it.
+    A restarted PostgreSQL forgets its locks. The event is set if a `restore` has taken it then.
     """
     taken, over = threading.Event(), threading.Event()
     with _database_lock(database, alone=False) as held:
         if not held:
             raise CannotStart(RESTORED)
-        # A server may not answer for long, and `up` has others to look after meanwhile.
+        # In a thread, since the server may not answer for long.
         holding = threading.Thread(target=_hold, args=(database, over, taken), daemon=True)
         if database.address:
             holding.start()
@@ -76,7 +77,7 @@ def database_in_use(database: Database) -> Iterator[threading.Event]:
 
 
 def _hold(database: Database, over: threading.Event, taken: threading.Event) -> None:
-    """Take it again each time it is lost, until `over`; or until somebody else has it."""
+    """Take the lock again each time it is lost, until `over` is set or a restore has it."""
     import psycopg
 
     while not over.is_set():
@@ -91,7 +92,7 @@ def _hold(database: Database, over: threading.Event, taken: threading.Event) -> 
 
 @contextlib.contextmanager
 def database_to_oneself() -> Iterator[None]:
-    """Hold off every `up` on this database while `restore` works. Raises CannotStart where one runs."""
+    """The exclusive lock for `restore`. Raises CannotStart if an `up` runs on this database."""
     with _database_lock(configured_database(), alone=True) as held:
         if not held:
             raise CannotStart(
@@ -102,7 +103,7 @@ def database_to_oneself() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _database_lock(database: Database, *, alone: bool) -> Iterator[Any]:
-    """The connection that holds it, or anything true of a file; else None."""
+    """PostgreSQL's connection that holds the lock, or True for a file; None if it was not free."""
     if database.file:
         with Path(f"{database.file}.lock").open("a") as file:
             yield _is_flocked(file.fileno(), fcntl.LOCK_EX if alone else fcntl.LOCK_SH) or None
@@ -125,7 +126,7 @@ def _is_flocked(file: int, kind: int) -> bool:
 
 @contextlib.contextmanager
 def sole_user(data_dir: Path, *, purpose: str) -> Iterator[None]:
-    """Hold the data folder, or say who does."""
+    """Lock the data folder. Raises CannotStart if Dominds runs on it."""
     path = data_dir / "run" / "up.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
@@ -136,7 +137,7 @@ def sole_user(data_dir: Path, *, purpose: str) -> Iterator[None]:
                 f"Dominds already runs on {data_dir}. "
                 f"Stop it before {purpose}, or set DOMINDS_DATA_DIR to another folder."
             ) from error
-        # One that was killed left it.
+        # Left behind by one that was killed.
         _note(data_dir).unlink(missing_ok=True)
         yield
 

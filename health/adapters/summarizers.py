@@ -1,8 +1,8 @@
-"""Who answers `Summarise`: any function from chat messages to text. Long sources are read piece by piece.
+"""Answers `Summarise` needs by any function from chat messages to text. Long sources are read piece by piece.
 
-Each piece fits the summariser's own window; the summaries of the pieces are then summarised together. A call
-that does not return in time is left behind in its thread: None is the answer, and the extractive summary serves.
-What comes back is not trusted here: `health.compaction.choosing.summaries` judges it.
+Each piece fits the summariser's own window; the summaries of the pieces are then summarised together. A call that does
+not return in time is abandoned in its thread: the answer is None, and the extractive summary is used. The result is not
+checked here: `health.compaction.choosing.summaries` judges it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Summarizer = Callable[[Summarise], Summarised | None]
 
 WINDOW_TOKENS = 4_096
 TIMEOUT_SECONDS = 120.0
-# A summary of more summaries than that says little: the extractive one reads all of it, and at once.
+# A summary of more pieces than this says little: the extractive one reads everything, and at once.
 MOST_PIECES = 64
 # What a chat template adds, and by how much our estimate of tokens may be wrong.
 _TEMPLATE_TOKENS, _MARGIN = 32, 0.9
@@ -55,7 +55,7 @@ FOCUS = "\nWhat matters most: {focus}"
 
 
 class GaveUp(Exception):
-    """No summary can be had: the source is too long, the time is over, or the answer is no text."""
+    """There is no summary: the source is too long, the time is over, or the answer is not text."""
 
 
 def from_callable(
@@ -67,8 +67,8 @@ def from_callable(
 ) -> Summarizer:
     """An answerer of `Summarise` by a function from chat messages to text, such as one call of an LLM.
 
-    `window_tokens` is what the LLM takes, prompt and answer together, by `counter`. The time is for all calls of one
-    summary; a function that has not returned by then is no longer waited for. Whatever it raises is None.
+    `window_tokens` is the LLM's window, prompt and answer together, by `counter`. The time is for all calls of one
+    summary; later results are ignored. If the function raises, the answer is None.
     """
     counting = counter or counter_for("")
 
@@ -80,8 +80,7 @@ def from_callable(
 
 
 def _in_time(reading: _Reading, seconds: float) -> Summarised | None:
-    """The result of a reading that is done in time, or None. It runs in a thread that nobody waits for longer than
-    that."""
+    """The result of the reading, or None if it is not done in time. It runs in a thread of its own."""
     answers: SimpleQueue[Summarised | None] = SimpleQueue()
 
     def read() -> None:
@@ -101,7 +100,7 @@ def _in_time(reading: _Reading, seconds: float) -> Summarised | None:
 
 @dataclass
 class _Reading:
-    """One source on its way through the model, piece by piece."""
+    """Summarises one source, piece by piece."""
 
     llm: Llm
     need: Summarise
@@ -143,7 +142,7 @@ class _Reading:
         ]
 
     def _packed(self, texts: Sequence[str]) -> Iterator[str]:
-        """The texts in order, packed into pieces that leave room for prompt and answer in the window."""
+        """The texts in order, joined into pieces that leave room for prompt and answer in the window."""
         prompt = sum(self.counter.count([message["content"] for message in self._prompt("")]))
         room = int((self.window_tokens - _TEMPLATE_TOKENS - prompt - self.need.max_tokens) * _MARGIN)
         if room < self.need.max_tokens // 2 or room < 1:
@@ -159,7 +158,7 @@ class _Reading:
         yield "\n".join(packed)
 
     def _cut(self, text: str, room: int) -> Iterator[str]:
-        """The text in halves of halves until each fits."""
+        """The text, halved until each part fits."""
         if len(text) <= 1 or self.counter.count([text])[0] < room:
             yield text
             return
@@ -169,7 +168,7 @@ class _Reading:
 
 
 def _told(units: Sequence[Unit]) -> list[str]:
-    """Each message as a text that says who speaks. Nothing in it can end the history or pass for another speaker."""
+    """Each message as a text with its speaker. Nothing in it can end the history or imitate another speaker."""
     return [f"[{unit.role.value}]\n{_HISTORY.sub('‹', harmless(_content(unit)))}" for unit in units]
 
 

@@ -1,7 +1,7 @@
-"""The critic: it looks at what went wrong and proposes, with numbers; a person decides. Pure: values in, values out.
+"""The critic: analyses context events and proposes changes with numbers; a person decides. Pure: values in, values out.
 
-`patterns` says where something goes wrong, `replay` what would have happened with another limit, `off_policy` whether
-another order of the chain would have earned more, `limits` and `chains` make proposals of these.
+`replay` finds frequent events, says what would have happened with another limit, and proposes limits; `chains`
+estimates whether another order of the chain would have earned more, and proposes it.
 """
 
 from __future__ import annotations

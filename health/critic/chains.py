@@ -1,10 +1,10 @@
-"""Whether another order of the chain earns more, for every LLM: there is one chain for all. Only orders that were
-really in force can be judged; only one whose lower bound is above nothing is proposed.
+"""Estimates whether another order of the chain earns more, over all LLMs, as there is one chain for all. Only orders
+that were in force can be judged; only one whose lower bound is above zero is proposed.
 
-An order is judged by runs that were made with both, doubly robust. It is not drawn by lot: it changes only when a
-person changes the settings. So a run's propensity is the share of its order among the runs of its stratum (LLM and
-pressure), strata without both orders say nothing, and the answer holds only as far as nothing else changed with the
-order. Decision 25 tells why this is no library.
+Two orders are compared by a doubly robust estimate over the runs made with either. The order is not random: it changes
+only when a person changes the settings. So a run's propensity is the share of its order among the runs of its stratum
+(LLM and pressure), strata without both orders are left out, and the result is valid only if nothing else changed with
+the order. Decision 25 says why no library is used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
-# Fewer runs of an order in all, or in a stratum, are no evidence.
+# The least runs of an order in all, and in a stratum.
 LEAST_RUNS, LEAST_IN_STRATUM = 30, 5
 RIDGE = 1.0
 FOLDS = 2
@@ -28,8 +28,8 @@ Chain = tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Logged:
-    """One run: where it was made, what is known of its context, what was done, what it earned."""
+class LoggedRun:
+    """One run: its stratum, features of its context, the order that was used, and its reward."""
 
     stratum: str
     features: tuple[float, ...]
@@ -48,8 +48,8 @@ class Estimate:
     runs_of_baseline: int
 
 
-def compare(logged: Sequence[Logged], *, action: str, baseline: str, confidence: float = 0.95) -> Estimate | None:
-    """None where the evidence is not enough: too few runs of either order under like circumstances."""
+def compare(logged: Sequence[LoggedRun], *, action: str, baseline: str, confidence: float = 0.95) -> Estimate | None:
+    """Compare two orders; None if either has too few runs under like circumstances."""
     runs = _overlapping(logged, action, baseline)
     took = np.array([run.action == action for run in runs])
     if not runs or min(took.sum(), (~took).sum()) < LEAST_RUNS:
@@ -57,10 +57,10 @@ def compare(logged: Sequence[Logged], *, action: str, baseline: str, confidence:
     rewards = np.array([run.reward for run in runs], dtype=np.float64)
     share = _shares(runs, took)
     features = np.array([(1.0, *run.features) for run in runs], dtype=np.float64)
-    # Folds are dealt within each order: runs that alternate would else leave a fold without one.
+    # Folds are assigned within each order: if orders alternate, a fold might else lack one.
     fold = np.where(took, took.cumsum(), (~took).cumsum()) % FOLDS
     with_it, without = (_expected(features, rewards, chose, fold) for chose in (took, ~took))
-    # The model's guess for every run, corrected by what the runs that took it really earned.
+    # The model's prediction for every run, corrected by the rewards of the runs with that order.
     gains = with_it - without + took * (rewards - with_it) / share - ~took * (rewards - without) / (1 - share)
     mean, error = float(gains.mean()), float(gains.std(ddof=1) / np.sqrt(len(runs)))
     margin = NormalDist().inv_cdf((1 + confidence) / 2) * error
@@ -73,8 +73,8 @@ def compare(logged: Sequence[Logged], *, action: str, baseline: str, confidence:
     )
 
 
-def _overlapping(logged: Sequence[Logged], *actions: str) -> list[Logged]:
-    """Runs of both, from strata in which both were made often enough."""
+def _overlapping(logged: Sequence[LoggedRun], *actions: str) -> list[LoggedRun]:
+    """The runs of both orders, from strata that have enough of each."""
     counts: defaultdict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(actions, 0))
     for run in logged:
         if run.action in actions:
@@ -83,14 +83,14 @@ def _overlapping(logged: Sequence[Logged], *actions: str) -> list[Logged]:
     return [run for run in logged if run.action in actions and run.stratum in both]
 
 
-def _shares(runs: Sequence[Logged], took: NDArray[np.bool_]) -> Vector:
-    """The propensity of each run: how often the order was taken in its stratum."""
+def _shares(runs: Sequence[LoggedRun], took: NDArray[np.bool_]) -> Vector:
+    """The propensity of each run: the share of the order in its stratum."""
     strata = np.array([run.stratum for run in runs])
     return np.array([took[strata == stratum].mean() for stratum in strata], dtype=np.float64)
 
 
 def _expected(features: Vector, rewards: Vector, chose: NDArray[np.bool_], fold: NDArray[np.int_]) -> Vector:
-    """The reward that a ridge regression expects of every run under one order; never fitted on the run itself."""
+    """The reward of every run under one order, by a ridge regression that was not fitted on the run itself."""
     expected = np.empty(len(rewards))
     for held in (fold == number for number in range(FOLDS)):
         known, worth = features[chose & ~held], rewards[chose & ~held]
@@ -101,8 +101,8 @@ def _expected(features: Vector, rewards: Vector, chose: NDArray[np.bool_], fold:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
-    """A run that ended with a reward. `estimated` is before it."""
+class RewardedRun:
+    """A run that ended with a reward. `estimated` are the tokens before it."""
 
     llm: str
     chain: Chain
@@ -111,11 +111,11 @@ class Run:
     reward: float
 
     @property
-    def logged(self) -> Logged:
-        """Like with like: the same LLM, and about as much too much."""
+    def logged(self) -> LoggedRun:
+        """The run as `compare` needs it. Its stratum is the LLM, and whether it was over the limit."""
         excess = self.estimated / max(1, self.limit)
         level = "over" if excess > 1 else "under"
-        return Logged(
+        return LoggedRun(
             stratum=f"{self.llm} {level}",
             features=(log(max(excess, 0.01)), log(max(1, self.limit))),
             action=",".join(self.chain),
@@ -131,10 +131,10 @@ class ChainChange:
     by_llm: Mapping[str, Estimate] = field(default_factory=dict)
 
 
-def chain_change(runs: Sequence[Run], *, before: Chain) -> ChainChange | None:
-    """The order with the best lower bound. None where the evidence is not enough for any, or one LLM is worse off.
+def chain_change(runs: Sequence[RewardedRun], *, before: Chain) -> ChainChange | None:
+    """The order with the best lower bound. None if the evidence is not enough for any, or if one LLM is worse off.
 
-    The more orders are compared, the surer each must be: else the best of many would look good by luck.
+    The more orders are compared, the higher the confidence of each must be (a correction for multiple comparisons).
     """
     tried = Counter(run.chain for run in runs)
     others = [chain for chain, count in tried.items() if chain != before and count >= LEAST_RUNS]
@@ -145,8 +145,8 @@ def chain_change(runs: Sequence[Run], *, before: Chain) -> ChainChange | None:
     return max(better, key=lambda change: change.gain.lower, default=None)
 
 
-def _change(runs: Sequence[Run], before: Chain, after: Chain, confidence: float) -> ChainChange | None:
-    def compared(some: Sequence[Run]) -> Estimate | None:
+def _change(runs: Sequence[RewardedRun], before: Chain, after: Chain, confidence: float) -> ChainChange | None:
+    def compared(some: Sequence[RewardedRun]) -> Estimate | None:
         logged = [run.logged for run in some]
         return compare(logged, action=",".join(after), baseline=",".join(before), confidence=confidence)
 

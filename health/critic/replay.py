@@ -1,8 +1,8 @@
-"""What would have happened: a course as it was said, gone through again under another limit; the limit to
-propose; and patterns over events, such as over-hits of one agent within a day.
+"""Replays uncompacted courses under another limit, proposes a limit, and finds patterns over events, such as over-hits
+of one agent within a day.
 
-All numbers are estimates. A compaction is taken to reach the goal and no less than what must stay, unless the caller
-has the engine itself to ask.
+All numbers are estimates. Unless the caller asks the engine, a compaction is assumed to reach the goal or what must
+stay.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ LEAST_COHERENCE = 0.65
 TOKEN_LIMIT_EXCEEDED, OVER_HIT = "TOKEN_LIMIT_EXCEEDED", "OVER_HIT"
 RECOVERY_TRIGGERED, COHERENCE_DROP = "RECOVERY_TRIGGERED", "COHERENCE_DROP"
 PROVIDER_OVERFLOW, BREAKER_FAILED = "PROVIDER_OVERFLOW", "BREAKER_FAILED"
-# So often within the window. The over-hits are ours: a guard that works lets an over-hit become no error. So are the
-# refusals of providers, and compactions for which too much must stay.
+# The least events of each code within the window. OVER_HIT, PROVIDER_OVERFLOW and BREAKER_FAILED (too much must stay)
+# are Dominds's own codes: with a working guard they are no errors.
 LEAST: Mapping[str, int] = {
     TOKEN_LIMIT_EXCEEDED: 3,
     RECOVERY_TRIGGERED: 4,
@@ -33,7 +33,7 @@ LEAST: Mapping[str, int] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Happened:
+class PastEvent:
     """An event by its code; COHERENCE_DROP is a compaction whose coherence was below `LEAST_COHERENCE`."""
 
     code: str
@@ -50,13 +50,13 @@ class Finding:
     count: int
 
 
-def findings(happened: Iterable[Happened], *, now: datetime) -> tuple[Finding, ...]:
-    """The most frequent first. What is older than the window, or lies ahead, counts for nothing."""
+def findings(happened: Iterable[PastEvent], *, now: datetime) -> tuple[Finding, ...]:
+    """The most frequent first. Events before the window or in the future do not count."""
     return frequent(Counter((one.agent_id, one.code) for one in happened if now - WINDOW < one.at <= now))
 
 
 def frequent(counts: Counter[tuple[int, str]]) -> tuple[Finding, ...]:
-    """The events that are frequent enough to tell, the most frequent first. `counts` is by agent and code."""
+    """The events that are frequent enough to report, the most frequent first. `counts` is by agent and code."""
     return tuple(
         Finding(code=code, agent_id=agent_id, count=count)
         for (agent_id, code), count in counts.most_common()
@@ -66,10 +66,10 @@ def frequent(counts: Counter[tuple[int, str]]) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Growth:
-    """One course in tokens. `base` goes along with every request: instructions, tools, the answer's reserve.
+    """One course in tokens. `base` is part of every request: instructions, tools, the answer's reserve.
 
-    Of the base, `reserve` counts as used and is never sent. `asks` tells of each message whether a request follows it:
-    so it is with a person's words and a tool's results.
+    `reserve` is the part of `base` that counts as used but is not sent. `asks` says for each message whether a request
+    follows it, as after a person's message or a tool's results.
     """
 
     base: int
@@ -79,17 +79,17 @@ class Growth:
 
     @property
     def totals(self) -> tuple[int, ...]:
-        """The tokens before any message, then after each."""
+        """The total tokens before any message, then after each."""
         return tuple(accumulate(self.sizes, initial=self.base))
 
     def begins_at(self, above: int) -> int | None:
-        """The message with which it is first above that, 0 for none at all; None where it never is."""
+        """The number of messages with which the total is first above that, may be 0; None if it never is."""
         return next((at for at, total in enumerate(self.totals) if total > above), None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """Compaction begins above `threshold` of the limit and comes down to `goal` of it."""
+    """Compaction begins above `threshold` of the limit and ends at `goal` of it."""
 
     limit: int
     threshold: float = 0.8
@@ -97,8 +97,8 @@ class Rules:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Happening:
-    """`over_hits` are requests above the limit before anything was compacted, `failures` those still above it then."""
+class ReplayTotals:
+    """`over_hits` are requests above the limit before a compaction, `failures` those still above it afterwards."""
 
     requests: int = 0
     over_hits: int = 0
@@ -107,27 +107,27 @@ class Happening:
     tokens_sent: int = 0
     tokens_removed: int = 0
 
-    def __add__(self, other: Happening) -> Happening:
-        return Happening(**{name: value + getattr(other, name) for name, value in vars(self).items()})
+    def __add__(self, other: ReplayTotals) -> ReplayTotals:
+        return ReplayTotals(**{name: value + getattr(other, name) for name, value in vars(self).items()})
 
 
-# What a compaction with the request at this message leaves of so many tokens.
+# (message index, tokens) -> the tokens after a compaction before the request at that message.
 Compacted = Callable[[int, int], int]
 
 
-def replay(growths: Iterable[Growth], rules: Rules) -> Happening:
-    return sum((gone_through(one, rules, to_the_goal(one, rules)) for one in growths), start=Happening())
+def replay(growths: Iterable[Growth], rules: Rules) -> ReplayTotals:
+    return sum((gone_through(one, rules, to_the_goal(one, rules)) for one in growths), start=ReplayTotals())
 
 
 def to_the_goal(growth: Growth, rules: Rules) -> Compacted:
-    """What was said last, and what goes along with every request, always stays."""
+    """A compaction down to the goal; the last message and the base always stay."""
     goal = tokens(rules.goal, rules.limit)
     return lambda at, total: min(total, max(goal, growth.base + growth.sizes[at]))
 
 
-def gone_through(growth: Growth, rules: Rules, compacted: Compacted) -> Happening:
+def gone_through(growth: Growth, rules: Rules, compacted: Compacted) -> ReplayTotals:
     trigger = tokens(rules.threshold, rules.limit)
-    total, found = growth.base, Happening()
+    total, found = growth.base, ReplayTotals()
     for at, (size, asks) in enumerate(zip(growth.sizes, growth.asks, strict=True)):
         total += size
         if not asks:
@@ -135,7 +135,7 @@ def gone_through(growth: Growth, rules: Rules, compacted: Compacted) -> Happenin
         before = total
         if total > trigger:
             total = compacted(at, total)
-        found += Happening(
+        found += ReplayTotals(
             requests=1,
             over_hits=before > rules.limit,
             failures=total > rules.limit,
@@ -146,18 +146,18 @@ def gone_through(growth: Growth, rules: Rules, compacted: Compacted) -> Happenin
     return found
 
 
-# Candidates stand this far apart, in whole hundreds.
+# The factor between two candidates, and the number they are rounded to.
 STEP, ROUND = 1.08, 100
-# The smallest limit that rids us of so much of the trouble; where none does, the best, if it is worth a change.
+# The proposed limit is the smallest that avoids the first share of the trouble; else the best, if it avoids the second.
 ENOUGH, WORTH = 0.8, 0.5
 LEAST_TROUBLE = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """An agent and its newest courses. `limit` is the one to be set, which a P1 agent exceeds by `factor`.
+    """An agent and its newest courses. `limit` is its setting, which for a P1 agent is multiplied by `factor`.
 
-    `cap` is the window less the answer's reserve: more than that in force is never proposed.
+    `cap` is the window less the answer's reserve: a limit in force above it is never proposed.
     """
 
     agent_id: int
@@ -173,7 +173,7 @@ class Subject:
 
     @property
     def most(self) -> int:
-        """The highest limit that the window leaves in force as it is set; 0 where that cannot be told."""
+        """The highest setting that the window does not cap; 0 if unknown."""
         return int(self.cap / self.factor) // ROUND * ROUND if self.cap else 0
 
 
@@ -184,12 +184,12 @@ class LimitChange:
     agent_id: int
     before: int
     after: int
-    now: Happening
-    then: Happening
+    now: ReplayTotals
+    then: ReplayTotals
 
 
 def limit_change(subject: Subject, found: Collection[Finding]) -> LimitChange | None:
-    """None: nothing was found that a higher limit helps, too little can be replayed, or none would help enough."""
+    """None if there are no events that a higher limit avoids, too few courses, or no limit helps enough."""
     found = [one for one in found if one.code != PROVIDER_OVERFLOW]
     if not found:
         return None
@@ -210,7 +210,7 @@ def limit_change(subject: Subject, found: Collection[Finding]) -> LimitChange | 
 
 
 def candidates(subject: Subject) -> Iterator[int]:
-    """From just above the limit up to the most that the window allows, that included."""
+    """Limits from just above the present one up to and including the highest that the window allows."""
     limit = float(subject.limit)
     while (limit := limit * STEP) < subject.most:
         yield min(-int(-limit // ROUND) * ROUND, subject.most)

@@ -1,5 +1,5 @@
-"""What estimates of tokens rest on: how far those for one LLM have been off, as `health.tokens.calibration` learns it;
-and how many tokens a text is to a server that counts itself, asked once and kept by hash, never the text.
+"""What estimates of tokens use: the samples of one LLM, from which `health.tokens.calibration` learns; and the counts
+of texts by a server that counts itself, stored by the text's hash, never the text.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from health.tokens.calibration import Calibrating, Calibration, RawEstimate, Sample, Uncalibrated
 from health.tokens.counters import SERVER
 
-# Some 100 bytes a row. What is older is asked again.
+# The most rows, of some 100 bytes each. Older ones are deleted, and asked for again.
 MOST_ROWS = 100_000
 _AT_ONCE = 500
 
@@ -21,10 +21,10 @@ class LlmCalibration(models.Model):
     llm = models.OneToOneField(
         "dialogs.LLM", verbose_name=_("LLM"), on_delete=models.CASCADE, primary_key=True, related_name="calibration"
     )
-    # [[estimated, foretold, reported, of which tools, of which images, how many images]], the newest last, at most 20.
+    # [[estimated, predicted, reported, of which tools, of which images, how many images]], the newest last, at most 20.
     # Older rows end after the third or fourth number.
     samples = models.JSONField(_("samples"), default=list)
-    # Who counted the estimates; older rows do not say so, and were counted here.
+    # The counter of the estimates; empty in older rows, whose counter was the local one.
     counter = models.CharField(_("counter"), max_length=60, blank=True, default="")
     updated_at = models.DateTimeField(_("updated at"), auto_now=True)
 
@@ -45,18 +45,20 @@ class LlmCalibration(models.Model):
         self.samples = [_row(one) for one in known.samples]
 
     def known_of(self, counter: str) -> Calibrating:
-        """Nothing, where it was another counter's estimates that the reports were held against."""
+        """What was learned; nothing if the samples are from another counter."""
         is_same = self.counter == counter or (not self.counter and counter != SERVER)
         return self.known if is_same else Uncalibrated()
 
 
 def _row(one: Sample) -> list[int]:
-    return [one.estimated, one.foretold, one.reported, one.raw.tools, one.raw.images, one.raw.pictures]
+    return [one.estimated, one.predicted, one.reported, one.raw.tools, one.raw.images, one.raw.pictures]
 
 
-def _sample(estimated: int, foretold: int, reported: int, tools: int = 0, images: int = 0, pictures: int = 0) -> Sample:
+def _sample(
+    estimated: int, predicted: int, reported: int, tools: int = 0, images: int = 0, pictures: int = 0
+) -> Sample:
     raw = RawEstimate(text=estimated - tools - images, tools=tools, images=images, pictures=pictures)
-    return Sample(raw=raw, foretold=foretold, reported=reported)
+    return Sample(raw=raw, predicted=predicted, reported=reported)
 
 
 class CountedTexts(models.Manager["CountedText"]):
@@ -68,7 +70,7 @@ class CountedTexts(models.Manager["CountedText"]):
         return found
 
     def keep(self, sizes: Mapping[str, int]) -> None:
-        """The oldest go where there are too many."""
+        """Store counts; the oldest are deleted if there are too many."""
         rows = [self.model(digest=digest, tokens=tokens) for digest, tokens in sizes.items()]
         self.bulk_create(rows, ignore_conflicts=True, batch_size=_AT_ONCE)
         newest = self.order_by("-id").values_list("id", flat=True).first()

@@ -1,6 +1,6 @@
-"""A worker's claim on a row: renewed while it works, over when it runs out.
+"""A worker's claim on a row: renewed while it works, over when it expires.
 
-One that is to last longer than any does is from before the clock went back, and over too.
+One that ends later than any new claim would is from before the clock was set back, and also over.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 CLAIM_SECONDS = 30
-# So far the clock of another machine may be ahead.
+# How far another machine's clock may be ahead.
 AHEAD = timedelta(minutes=10)
 
 

@@ -1,7 +1,6 @@
-"""Compactions: each run from the moment it is wanted, what the pruning agent decided before a run needed it, and what
-staff set for all of them.
+"""Compactions: each run from its request on, the pruning agent's decisions made ahead, and the settings for all.
 
-Every number of tokens is estimated. A run never changes a message: its `view` says what the model sees instead.
+All tokens are estimates. A run never changes a message: its `view` says what the model sees instead.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from health.models.claims import holds
 
-# All that the Insights page counts and adds up: a row itself is long.
+# The columns that the Insights page aggregates: a whole row is long.
 FIGURES = ("status", "reward", "coherence", "estimated_before", "estimated_after")
 
 
@@ -27,13 +26,13 @@ class CompactionRun(models.Model):
         OVERFLOW = "overflow", _("the provider refused the prompt")
         MANUAL = "manual", _("by hand")
         RESET = "reset", _("reset by hand")
-        # Nothing was compacted: a client sent the history a little changed, and the view was kept for that.
+        # No compaction: a client sent a slightly changed history, and the view was kept for it.
         CARRIED = "carried", _("kept for a changed history")
 
     class Status(models.TextChoices):
         QUEUED = "queued", _("queued")
         RUNNING = "running", _("running")
-        # Made, and waiting for a person to apply it: a preview, or a summary to be edited.
+        # Made, and waits for a person to apply it: a preview, or a summary to be edited.
         DRAFT = "draft", _("draft")
         APPLIED = "applied", _("applied")
         SKIPPED = "skipped", _("skipped")
@@ -45,7 +44,7 @@ class CompactionRun(models.Model):
         "dialogs.Dialog", verbose_name=_("dialog"), on_delete=models.CASCADE, related_name="compaction_runs"
     )
     course = models.ForeignKey("dialogs.Course", on_delete=models.CASCADE, related_name="compaction_runs")
-    # The view that it was made from; null where that was the course as it was said.
+    # The run whose view it was made from; null: from the uncompacted course.
     parent_run = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     # The end of the branch when it began; messages after it are appended to the view.
     leaf = models.ForeignKey("dialogs.Message", on_delete=models.CASCADE, related_name="+")
@@ -54,10 +53,10 @@ class CompactionRun(models.Model):
     trigger = models.CharField(_("trigger"), max_length=20, choices=Trigger)
     status = models.CharField(_("status"), max_length=20, choices=Status, default=Status.QUEUED)
     requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
-    # What a person wants kept in mind, and up to which message they want it compacted.
+    # A person's instructions for the summary, and the message up to which to compact.
     focus = models.TextField(blank=True)
     up_to_seq = models.PositiveIntegerField(null=True, blank=True)
-    # Stays a draft until a person applies it, or until this moment, when it applies itself.
+    # A draft until a person applies it, or until this time, when it is applied automatically.
     is_draft = models.BooleanField(default=False)
     draft_until = models.DateTimeField(null=True, blank=True)
 
@@ -67,16 +66,16 @@ class CompactionRun(models.Model):
     # Where the limit comes from: [{"what", "tokens", "source", "why"}].
     limit_trace = models.JSONField(default=list)
 
-    # The run's worker holds this claim until it runs out; the number shuts out the worker that held it before.
+    # The worker's claim until it expires; the number shuts out the worker that held it before.
     claim_token = models.PositiveBigIntegerField(default=0)
     claimed_until = models.DateTimeField(null=True, blank=True)
     cancel_requested = models.BooleanField(default=False)
 
-    # [{"phase", "before", "after", "changed", "note", "why", "ms"}], the newest last; `phase` is what is at work now.
+    # [{"phase", "before", "after", "changed", "note", "why", "ms"}], the newest last; `phase` is the present step.
     steps = models.JSONField(default=list)
     phase = models.CharField(max_length=40, blank=True)
     tokens_now = models.PositiveIntegerField(null=True, blank=True)
-    # "P1: To Do List" beside the bar, while such a message is in the context.
+    # Shown beside the bar, as "P1: To Do List", while such a message is in the context.
     priority = models.PositiveSmallIntegerField(null=True, blank=True)
     priority_area = models.CharField(max_length=80, blank=True)
 
@@ -93,7 +92,7 @@ class CompactionRun(models.Model):
 
     # Entries as `dialogs.transcript.model_view` reads them, oldest first.
     view = models.JSONField(default=list)
-    # Ids of the messages that no longer stand, not even shortened.
+    # Ids of the messages that the view lacks, even in shortened form.
     removed = models.JSONField(default=list)
     # [{"message", "extent", "read", "total"}], [{"text", "kind", "message", "kept"}]
     coverage = models.JSONField(default=list)
@@ -101,7 +100,7 @@ class CompactionRun(models.Model):
     ledger = models.JSONField(default=list)
     warnings = models.JSONField(default=list)
     code = models.CharField(_("code"), max_length=40, blank=True)
-    # How it ended: a sentence, and the reason that says it, {"code", "args", "text"}. Old runs have the sentence alone.
+    # How it ended: a sentence, and its reason {"code", "args", "text"}. Old runs have only the sentence.
     reason = models.TextField(blank=True)
     why = models.JSONField(default=dict, blank=True)
 
@@ -140,12 +139,12 @@ class CompactionRun(models.Model):
 
     @property
     def is_overdue(self) -> bool:
-        """Whether its worker has not reported for so long that another may take the run up."""
+        """Whether its worker has not reported for so long that another may take the run."""
         return self.claimed_until is not None and not holds(self.claimed_until)
 
     @property
     def began_afresh(self) -> bool:
-        """Whether a person wanted to begin afresh; where no strategy sufficed, `recovered` says so."""
+        """Whether it is a fresh start; `recovered` says that no strategy sufficed."""
         return self.trigger == self.Trigger.RESET and self.status == self.Status.APPLIED
 
 
@@ -157,15 +156,15 @@ class PreparedPruning(models.Model):
         primary_key=True,
         related_name="prepared_pruning",
     )
-    # The compaction whose view it was shown; null: the course as it was said.
+    # The run whose view it was shown; null: the uncompacted course.
     head_run_id = models.PositiveBigIntegerField(null=True)
-    # A digest of the settings, the limit and the models that it was made for.
+    # A digest of the settings, the limit and the models it is valid for.
     stamp = models.CharField(max_length=64)
-    # {message id: digest}, and the agent's answers in order; none: it was asked in vain.
+    # {message id: digest}, and the agent's answers in order; none: it gave no usable answer.
     shown = models.JSONField(default=dict)
     answers = models.JSONField(default=list)
     begun_at = models.DateTimeField(_("begun at"), default=timezone.now)
-    # Whoever asks the pruning agent holds this claim until it runs out; null: the asking is over.
+    # The claim of the worker that asks the pruning agent, until it expires; null: the request has ended.
     claimed_until = models.DateTimeField(null=True)
 
     class Meta:
@@ -193,7 +192,7 @@ class ContextSettings(models.Model):
         blank=True,
         related_name="+",
     )
-    # Raised by every change, so that two editors notice each other.
+    # Incremented by every change, so that concurrent edits are noticed.
     version = models.PositiveIntegerField(_("version"), default=1)
 
     class Meta:

@@ -1,9 +1,8 @@
-"""What overflow teaches: the log of what went wrong or nearly so with contexts, as codes; tasks for people who are
-warned often; proposals that a person accepts or not; and stored dialogs gone through again under other limits and
-chains.
+"""Context events: what went wrong or nearly so, as codes; cleanup tasks for dialogs with many warnings; proposals for a
+person to accept or decline; and replays of stored dialogs under other limits and chains.
 
-No text of a dialog stands here, and nothing here changes a setting by itself. Points at the dialogs' tables by string:
-this app never imports that one.
+No text of a dialog is stored here, and nothing here changes a setting. Refers to the dialogs' tables by string: this
+app never imports that one.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class ContextEvent(models.Model):
         OVER_HIT = "OVER_HIT", _("the context was over its limit")
         RUN_SKIPPED = "RUN_SKIPPED", _("a compaction had nothing to gain")
         PROVIDER_OVERFLOW = "PROVIDER_OVERFLOW", _("the provider refused the prompt")
-        # About the model's window: what a refusal taught, and a prompt of which the server read only a part.
+        # About the model's window: learned from a refusal, and a prompt that the server cut.
         WINDOW_LEARNED = "WINDOW_LEARNED", _("the window was learned")
         PROMPT_CUT = "PROMPT_CUT", _("the server read only a part of the prompt")
         LOOP_DETECTED = "LOOP_DETECTED", _("the agent went round in circles")
@@ -47,7 +46,7 @@ class ContextEvent(models.Model):
         null=True,
         related_name="events",
     )
-    # Whose context it was: kept beside the dialog, because by that it is found and counted.
+    # The dialog's owner, stored here too because events are found and counted by it.
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         verbose_name=_("owner"),
@@ -73,7 +72,7 @@ class ContextEvent(models.Model):
         verbose_name_plural = _("context events")
         ordering = ("-id",)
         indexes = [
-            # Everybody's and a person's own, counted by agent and LLM without a look at the rows.
+            # For everybody's and a person's own counts by agent and LLM, from the index alone.
             models.Index(fields=["code", "happened_at", "agent", "llm"], name="context_event_counts"),
             models.Index(fields=["agent", "code", "happened_at"], name="context_event_agent"),
             models.Index(fields=["happened_at"], name="context_event_when"),
@@ -102,7 +101,7 @@ class CleanupTask(models.Model):
         null=True,
         related_name="cleanup_tasks",
     )
-    # The names of the steps of the checklist that are done: pin, archive, limit, course.
+    # The names of the checklist's steps that are done: pin, archive, limit, course.
     done = models.JSONField(_("done"), default=list, blank=True)
     opened_at = models.DateTimeField(_("opened"), auto_now_add=True)
     closed_at = models.DateTimeField(_("closed"), null=True, blank=True)
@@ -125,7 +124,7 @@ class CleanupTask(models.Model):
 
 
 class Proposal(models.Model):
-    """A change of a limit or of a chain's order that the critic proposes, with what speaks for it."""
+    """A change of a limit or of the chain's order that the critic proposes, with its evidence."""
 
     class Kind(models.TextChoices):
         LIMIT = "limit", _("limit")
@@ -139,16 +138,16 @@ class Proposal(models.Model):
 
     kind = models.CharField(_("kind"), max_length=20, choices=Kind)
     status = models.CharField(_("status"), max_length=20, choices=Status, default=Status.OPEN)
-    # Whose limit; the chain is one for all.
+    # The agent whose limit it is; the chain is the same for all.
     agent = models.ForeignKey(
         "dialogs.Agent", verbose_name=_("agent"), on_delete=models.CASCADE, null=True, related_name="+"
     )
     llm = models.ForeignKey("dialogs.LLM", verbose_name=_("LLM"), on_delete=models.CASCADE, null=True, related_name="+")
-    # {"limit": 5000} or {"chain": [names]}: in force when it was made, proposed, and in the end accepted.
+    # {"limit": 5000} or {"chain": [names]}: in force at the time, proposed, and accepted.
     before = models.JSONField(_("before"), default=dict)
     after = models.JSONField(_("after"), default=dict)
     accepted = models.JSONField(_("accepted as"), default=dict, blank=True)
-    # What was seen, and what the replay expects: numbers by name, estimated where they count tokens.
+    # The events found and the replay's results: numbers by name, tokens are estimates.
     evidence = models.JSONField(_("evidence"), default=dict)
     expected = models.JSONField(_("expected"), default=dict)
     made_at = models.DateTimeField(_("made"), auto_now_add=True)
@@ -167,7 +166,7 @@ class Proposal(models.Model):
 
 
 class WhatIf(models.Model):
-    """Nothing of it is ever put into force. Every number in `rows` is estimated, and none is of another's dialog."""
+    """A replay of a person's own dialogs under other settings, which never come into force. Numbers are estimates."""
 
     class Status(models.TextChoices):
         QUEUED = "queued", _("queued")
@@ -179,13 +178,13 @@ class WhatIf(models.Model):
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     agent = models.ForeignKey("dialogs.Agent", on_delete=models.CASCADE, related_name="+")
     status = models.CharField(_("status"), max_length=20, choices=Status, default=Status.QUEUED)
-    # Ids of the dialogs, in the order in which they are gone through.
+    # Ids of the dialogs, in the order of their replay.
     dialogs = models.JSONField(default=list)
-    # [{"limit", "chain", …numbers by name}], the first as it is now; the numbers grow with every replay.
+    # [{"limit", "chain", …numbers by name}], the first with the present settings; each replay adds to the numbers.
     rows = models.JSONField(default=list)
-    # Replays that are done; there are as many as dialogs times rows.
+    # Finished replays, of as many as dialogs times rows.
     done = models.PositiveIntegerField(default=0)
-    # The worker holds this claim until it runs out; the number shuts out the worker that held it before.
+    # The worker's claim until it expires; the number shuts out the worker that held it before.
     claim_token = models.PositiveBigIntegerField(default=0)
     claimed_until = models.DateTimeField(null=True, blank=True)
     asked_at = models.DateTimeField(auto_now_add=True)
@@ -209,5 +208,5 @@ class WhatIf(models.Model):
 
     @property
     def free_since(self) -> datetime:
-        """Since when nobody works at it; ahead of us while somebody does."""
+        """The time since which no worker has it; in the future while one does."""
         return self.claimed_until or self.asked_at

@@ -1,6 +1,6 @@
-"""Measured: one reading a generation, what the provider's usage said about the context; and what prompt tokens cost.
+"""Readings, one for each generation: what the provider's usage says about the context; and the price of prompt tokens.
 
-Points at the dialogs' tables by string: this app never imports that one.
+Refers to the dialogs' tables by string: this app never imports that one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From reported usage to a level, and how a share is written. The only judge of health; every comparison is strict."""
+"""Derives a level from reported usage, the only place that judges health (all comparisons strict); formats shares."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Configured:
-    """The numbers that are written down for a model, in tokens or generations; None where there is none."""
+    """The numbers that are configured for a model, in tokens or generations, or None."""
 
     context_length: float | None = None
     input_length: float | None = None
@@ -68,7 +68,7 @@ class Thresholds:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """The health of one generation. All numbers are None where the provider reported no usage."""
+    """The health of one generation. All numbers are None if the provider reported no usage."""
 
     level: Level
     reason: Reason = Reason.NONE
@@ -80,7 +80,7 @@ class Reading:
 
 
 def usable(number: object) -> int | None:
-    """A configured number as a whole one above zero; anything else counts as not configured."""
+    """A configured number as a positive integer; anything else counts as not configured."""
     if isinstance(number, bool) or not isinstance(number, int | float):
         return None
     # The comparison is false for NaN, and infinity has no floor.
@@ -147,5 +147,5 @@ def percent_text(share: float) -> str:
 
 
 def clamped(share: float) -> float:
-    """The share as a drawing shows it, between 0 and 1."""
+    """The share limited to 0 to 1, for a drawing."""
     return min(1.0, max(0.0, share))

@@ -1,4 +1,4 @@
-"""When the agent is asked to write down what matters, and when a new course begins by itself. PURE.
+"""Decides when the agent gets a prompt to write down what matters, and when a new course begins by itself. PURE.
 
 Two counters, one for each level above healthy. In caution a prompt is due on entry and then every
 `cadence` generations: 1, 11, 21. In critical five prompts say 4, 3, 2, 1, 0 more; the next reading that is
@@ -17,7 +17,7 @@ COUNTDOWN_TURNS = 5
 
 
 class Due(StrEnum):
-    """What the newest reading asks for. It stays due until it is given: no prompt repeats without a new reading."""
+    """What the newest reading requires. It stays due until given; no prompt repeats without a new reading."""
 
     NOTHING = ""
     CAUTION = "caution"
@@ -27,7 +27,7 @@ class Due(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Remediation:
-    """Where remediation stands in one course.
+    """The state of remediation in one course.
 
     `level` is the last one that was measured, never UNKNOWN. `caution_generations` counts the readings since
     caution was entered; `countdown_turns` the prompts that critical still allows.
@@ -57,7 +57,7 @@ def _critical(state: Remediation, _cadence: int) -> Remediation:
 
 
 def _hold(state: Remediation, _cadence: int) -> Remediation:
-    """The state unchanged, as nothing was measured: nothing is asked, counted down or reset."""
+    """The state unchanged, as nothing was measured: no new prompt becomes due, and no counter changes."""
     return state
 
 
@@ -75,13 +75,13 @@ def step(state: Remediation, level: Level, *, cadence: int) -> Remediation:
 
 
 def given(state: Remediation) -> Remediation:
-    """The due prompt has been given. In critical that uses up one of the countdown."""
+    """The due prompt has been given. In critical the countdown decreases by one."""
     used = 1 if state.due is Due.CRITICAL else 0
     return replace(state, due=Due.NOTHING, countdown_turns=state.countdown_turns - used)
 
 
 def overflowed(state: Remediation) -> Remediation:
-    """The provider refused the prompt as too long: critical now, and no countdown can help."""
+    """The provider refused the prompt as too long: critical, and a new course is due without a countdown."""
     return replace(state, level=Level.CRITICAL, countdown_turns=0, due=Due.CLEAR)
 
 

@@ -1,10 +1,10 @@
-"""How far estimates for one LLM are off, learned from what its server reported. Pure; persisting it is others' work.
+"""Learns how far estimates for one LLM are off, from the usage that its server reports. PURE; others store it.
 
-Reported tokens are taken to be a ratio times (the text + a share of the tools + a share of the images): servers write
-tools in ways of their own, and some leave them out, which must not make long texts look short; what an image costs is
-the model's affair, and a few of them outweigh all text. The ratio is a median, each generation weighing as much as it
-is long. A median, as one generation from a router's other model moves a mean for long. By length, as in short prompts
-the template's fixed words drown the rest, and only long ones are in danger.
+The model: reported tokens = ratio × (text + a share of the tools + a share of the images). Servers write tools in
+different ways, and some omit them, which must not make long texts look short; an image's cost depends on the model, and
+a few images may cost more than all text. The ratio is a median, weighted by length: one generation from a router's
+other model would move a mean for long; and in short prompts the template's fixed text dominates, while only long
+prompts are in danger of being too long.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from statistics import fmean
 
 GENERATIONS = 20
 ENOUGH_SAMPLES = 3
-# Outside this a report is of something else, such as the uncached part of the prompt alone. An image can cost next to
-# nothing, or what the largest one costs the hungriest model that we know.
+# Plausible ratios: outside them a report is of something else, such as only the uncached part of the prompt. The least
+# share of images, and the most tokens of one.
 _PLAUSIBLE = (0.25, 4.0)
 _LEAST_OF_IMAGES, _MOST_OF_AN_IMAGE = 0.1, 16_384
-# The same of a report of the text alone, where tools or images were sent.
+# Plausible ratios of a report of the text alone, without the tools or images that were sent.
 _PLAUSIBLE_ALONE = (0.7, 1.5)
 _SHARES = (1.0, 0.75, 1.25, 0.5, 1.5, 0.25, 0.0)
-# Of images: what is tried first, and how the best of it is then made finer.
+# Of images: the values that are tried first, and the factors by which the best is refined.
 _IMAGE_SHARES = (1.0, 2.0, 0.5, 4.0, 0.25, 8.0, 0.125, 16.0, 0.0)
 _IMAGE_SIZES = tuple(64.0 * 2**step for step in range(9))
 _FINER = (2**0.5, 2**0.25, 2**0.125, 2**0.0625)
-# How unlikely it is, before any report, that the ratio is e times or 1/e of one, that the share is 0 or 2, that images
-# cost e times what they are counted as, and that all cost the same.
-_ODD_RATIO, _ODD_SHARE, _ODD_IMAGES, _ODD_FLAT = 0.2, 0.1, 0.02, 0.05
-# After so many reports that weighs no less any more: two explanations that are equally good can be told apart for ever.
-_FORGETS_WHAT_IS_LIKELY = 5
-# By so much of a request must the reports be explained better for us to say so.
+# Prior penalties: of a ratio of e or 1/e, of a tools' share of 0 or 2, of images at e times their count, and of images
+# that all cost the same.
+_RATIO_PENALTY, _TOOLS_PENALTY, _IMAGES_PENALTY, _FLAT_PENALTY = 0.2, 0.1, 0.02, 0.05
+# After this many reports the penalties weigh no less, so that of two equally good explanations the likelier one stays.
+_PRIOR_REPORTS = 5
+# The least difference of losses for `leaves_tools_out`.
 _SURE = 0.05
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RawEstimate:
-    """Tokens of a request as they are counted, before anything learned corrects them; `pictures`: how many images."""
+    """Tokens of a request as counted, without a learned correction; `pictures` is the number of images."""
 
     text: int
     tools: int = 0
@@ -55,10 +55,10 @@ class RawEstimate:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sample:
-    """One generation: the raw estimate, what was foretold with what was known then, and what was reported."""
+    """One generation: the raw estimate, the prediction with the correction of that time, and the reported tokens."""
 
     raw: RawEstimate
-    foretold: int
+    predicted: int
     reported: int
 
     @property
@@ -68,7 +68,7 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Correction:
-    """What to multiply raw estimates with, of text, tools and images; `per_picture`: what each image costs besides."""
+    """The factors of raw estimates of text, tools and images; `per_picture`: tokens added for each image."""
 
     ratio: float = 1.0
     tools_ratio: float = 1.0
@@ -83,19 +83,19 @@ class Correction:
 
     @property
     def upwards(self) -> Correction:
-        """What of it makes estimates larger."""
+        """Only the factors that make estimates larger."""
         ratios = {"ratio": self.ratio, "tools_ratio": self.tools_ratio, "images_ratio": self.images_ratio}
         return replace(self, **{name: max(1.0, ratio) for name, ratio in ratios.items()})
 
 
 @dataclass(frozen=True, slots=True)
 class Uncalibrated:
-    """Nothing was reported yet: estimates stand as they are, and nobody knows how good they are."""
+    """No report yet: estimates are not corrected, and their error is unknown."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Shape:
-    """How a request's size comes about: the share of the tools and of the images that count, and what an image does."""
+class _Hypothesis:
+    """A hypothesis about a request's size: the shares of tools and images that count, and the tokens of each image."""
 
     tools: float = 1.0
     images: float = 1.0
@@ -104,15 +104,15 @@ class _Shape:
     def counted(self, raw: RawEstimate) -> float:
         return raw.text + self.tools * raw.tools + self.images * raw.images + self.picture * raw.pictures
 
-    def finer(self, step: float) -> Iterator[_Shape]:
+    def finer(self, step: float) -> Iterator[_Hypothesis]:
         for factor in (1.0, step, 1 / step):
             yield replace(self, images=self.images * factor, picture=self.picture * factor)
 
     @property
-    def oddness(self) -> float:
-        """How unlikely it is before any report."""
-        images = _ODD_FLAT if self.picture else _ODD_IMAGES * abs(log(self.images or 0.01))
-        return _ODD_SHARE * abs(self.tools - 1) + images
+    def penalty(self) -> float:
+        """The prior penalty of the hypothesis."""
+        images = _FLAT_PENALTY if self.picture else _IMAGES_PENALTY * abs(log(self.images or 0.01))
+        return _TOOLS_PENALTY * abs(self.tools - 1) + images
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,23 +123,23 @@ class Calibration:
 
     @property
     def ratio(self) -> float:
-        """Reported tokens for each estimated one of text."""
-        return _ratio(self.samples, _shape(self.samples))
+        """Reported tokens per estimated token of text."""
+        return _ratio(self.samples, _likeliest(self.samples))
 
     @property
     def correction(self) -> Correction:
-        shape = _shape(self.samples)
-        ratio = _ratio(self.samples, shape)
+        guess = _likeliest(self.samples)
+        ratio = _ratio(self.samples, guess)
         return Correction(
             ratio=ratio,
-            tools_ratio=ratio * shape.tools,
-            images_ratio=ratio * shape.images if self.has_images else 1.0,
-            per_picture=ratio * shape.picture,
+            tools_ratio=ratio * guess.tools,
+            images_ratio=ratio * guess.images if self.has_images else 1.0,
+            per_picture=ratio * guess.picture,
         )
 
     @property
     def trusted(self) -> Correction:
-        """Upwards at once, downwards only after several reports: one odd report must not let a prompt overflow."""
+        """Upwards at once, downwards only after several reports: one odd report must not cause an overflow."""
         return self.correction if self.is_trusted else self.correction.upwards
 
     @property
@@ -152,38 +152,35 @@ class Calibration:
 
     @property
     def leaves_tools_out(self) -> bool:
-        """Whether the reports are those of a server that shows the model none of the tools it is sent.
-
-        Where tools are few beside the text, nobody can tell.
-        """
-        shape = _shape(self.samples)
-        return not shape.tools and _doubt(self.samples, replace(shape, tools=1.0)) - _doubt(self.samples, shape) > _SURE
+        """Whether the reports show that the server omits the tools from the prompt; False if they are too few."""
+        guess = _likeliest(self.samples)
+        return not guess.tools and _loss(self.samples, replace(guess, tools=1.0)) - _loss(self.samples, guess) > _SURE
 
     @property
     def error_percent(self) -> float:
-        """By how much the foretold numbers missed the reported ones, on average: an honest error, not a fit's."""
-        return 100 * fmean(abs(sample.foretold - sample.reported) / sample.reported for sample in self.samples)
+        """The mean error of the predictions, which were made before their reports: not the error of a fit."""
+        return 100 * fmean(abs(sample.predicted - sample.reported) / sample.reported for sample in self.samples)
 
     @property
     def bias_percent(self) -> float:
-        """The same with its sign: below nothing where the foretold numbers were too low."""
-        return 100 * fmean((sample.foretold - sample.reported) / sample.reported for sample in self.samples)
+        """The mean error with its sign: negative if the predictions were too low."""
+        return 100 * fmean((sample.predicted - sample.reported) / sample.reported for sample in self.samples)
 
 
 Calibrating = Calibration | Uncalibrated
 
 
-def learn(calibration: Calibrating, raw: RawEstimate, *, reported: int, foretold: int | None = None) -> Calibrating:
-    """What is known after one more generation. A report that cannot be of this estimate teaches nothing."""
+def learn(calibration: Calibrating, raw: RawEstimate, *, reported: int, predicted: int | None = None) -> Calibrating:
+    """The calibration after one more generation. An implausible report is ignored."""
     if raw.text <= 0 or not _is_plausible(raw, reported):
         return calibration
     known = calibration.samples if isinstance(calibration, Calibration) else ()
-    told = apply(calibration, raw) if foretold is None else foretold
-    return Calibration(samples=(*known, Sample(raw=raw, foretold=told, reported=reported))[-GENERATIONS:])
+    told = apply(calibration, raw) if predicted is None else predicted
+    return Calibration(samples=(*known, Sample(raw=raw, predicted=told, reported=reported))[-GENERATIONS:])
 
 
 def apply(calibration: Calibrating, raw: RawEstimate) -> int:
-    """The estimate, corrected by what was learned."""
+    """The corrected estimate."""
     known = calibration.correction if isinstance(calibration, Calibration) else Correction()
     return known.of(raw)
 
@@ -199,34 +196,34 @@ def _is_plausible(raw: RawEstimate, reported: int) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _shape(samples: tuple[Sample, ...]) -> _Shape:
-    """The one that explains the reports best, the likelier one where several do."""
-    best = min(_shapes(samples), key=lambda shape: _doubt(samples, shape))
+def _likeliest(samples: tuple[Sample, ...]) -> _Hypothesis:
+    """The hypothesis that explains the reports best; of several the likelier one."""
+    best = min(_hypotheses(samples), key=lambda guess: _loss(samples, guess))
     for step in _FINER if any(sample.raw.pictures for sample in samples) else ():
-        best = min(best.finer(step), key=lambda shape: _doubt(samples, shape))
+        best = min(best.finer(step), key=lambda guess: _loss(samples, guess))
     return best
 
 
-def _shapes(samples: tuple[Sample, ...]) -> Iterator[_Shape]:
-    """The shapes to try. That all images cost the same is tried once there are enough reports to tell."""
+def _hypotheses(samples: tuple[Sample, ...]) -> Iterator[_Hypothesis]:
+    """The hypotheses to try. That all images cost the same is tried only with enough reports."""
     if not any(sample.raw.pictures for sample in samples):
-        yield from (_Shape(tools=share) for share in _SHARES)
+        yield from (_Hypothesis(tools=share) for share in _SHARES)
         return
     shares = _SHARES if any(sample.raw.tools for sample in samples) else _SHARES[:1]
-    yield from (_Shape(tools=share, images=images) for share, images in product(shares, _IMAGE_SHARES))
+    yield from (_Hypothesis(tools=share, images=images) for share, images in product(shares, _IMAGE_SHARES))
     if len(samples) >= ENOUGH_SAMPLES:
-        yield from (_Shape(tools=share, images=0.0, picture=size) for share, size in product(shares, _IMAGE_SIZES))
+        yield from (_Hypothesis(tools=share, images=0.0, picture=size) for share, size in product(shares, _IMAGE_SIZES))
 
 
-def _ratio(samples: tuple[Sample, ...], shape: _Shape) -> float:
-    counted = [shape.counted(sample.raw) for sample in samples]
+def _ratio(samples: tuple[Sample, ...], guess: _Hypothesis) -> float:
+    counted = [guess.counted(sample.raw) for sample in samples]
     rising = sorted((sample.reported / tokens, tokens) for sample, tokens in zip(samples, counted, strict=True))
     weights = tuple(accumulate(weight for _ratio, weight in rising))
     return rising[bisect_left(weights, weights[-1] / 2)][0]
 
 
-def _doubt(samples: tuple[Sample, ...], shape: _Shape) -> float:
-    """How badly a shape explains the reports: the mean error, and how unlikely the shape is by itself."""
-    ratio = _ratio(samples, shape)
-    missed = fmean(min(1.0, abs(ratio * shape.counted(one.raw) / one.reported - 1)) for one in samples)
-    return missed + (_ODD_RATIO * abs(log(ratio)) + shape.oddness) / min(len(samples), _FORGETS_WHAT_IS_LIKELY)
+def _loss(samples: tuple[Sample, ...], guess: _Hypothesis) -> float:
+    """The loss of a hypothesis: its mean error on the reports, and its prior penalty."""
+    ratio = _ratio(samples, guess)
+    missed = fmean(min(1.0, abs(ratio * guess.counted(one.raw) / one.reported - 1)) for one in samples)
+    return missed + (_RATIO_PENALTY * abs(log(ratio)) + guess.penalty) / min(len(samples), _PRIOR_REPORTS)

@@ -1,4 +1,4 @@
-"""Counters over another counter: one that has learned from the server's reports, one that must not count too little."""
+"""Counters on top of another counter: one with a learned correction, one with a margin for unknown models."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from health.compaction.terms.ports import Counter, Grade
 from health.tokens.calibration import Correction
 from health.tokens.counters import counter_for
 
-# GPT's vocabulary writes a number of three digits as one token, most others as three, and knows scripts that they do
-# not: logs, hex and tables take 1.4 to 2.2 times its tokens elsewhere, Korean 1.7 times, prose 1.1. Llama 2's is as
-# small as any that is in use. So a model of no known family is given the larger of the two, each with room for error.
+# GPT's vocabulary has a token for each number of three digits, most others take three, and it has more scripts: in
+# other vocabularies logs, hex and tables take 1.4 to 2.2 times its tokens, Korean 1.7 times, prose 1.1. Llama 2's
+# vocabulary is among the smallest in use. A model of no known family gets the larger of both counts, each with a
+# margin.
 MARGIN = 1.25
 MARGIN_OF_FRUGAL = 1.1
-# The same where Llama 2's vocabulary cannot be had.
+# GPT's margin if Llama 2's vocabulary is not installed.
 MARGIN_ALONE = 1.45
 _FRUGAL = "llama-2"
 
 
 @dataclass(frozen=True)
 class CorrectedCounter:
-    """`correction` as it was learned (`calibration.Calibration.correction`)."""
+    """Applies a learned `Calibration.correction`."""
 
     counter: Counter
     correction: Correction
@@ -45,9 +46,9 @@ class CorrectedCounter:
 
 @dataclass(frozen=True)
 class CautiousCounter:
-    """Counts with a margin, for a model whose vocabulary nobody knows and no report has calibrated yet.
+    """Counts with a margin, for a model with an unknown vocabulary that no report has calibrated yet.
 
-    `likely` says what it would count without the margin.
+    `likely` counts without the margin.
     """
 
     likely: Counter
@@ -75,17 +76,17 @@ class CautiousCounter:
 
 
 def likely_of(counter: Counter) -> Counter:
-    """This counter without a margin."""
+    """The counter without a margin."""
     return counter.likely if isinstance(counter, CautiousCounter) else counter
 
 
 def plain_of(counter: Counter) -> Counter:
-    """This counter without anything learned."""
+    """The counter without a learned correction."""
     likely = likely_of(counter)
     return likely.counter if isinstance(likely, CorrectedCounter) else likely
 
 
 def correction_of(counter: Counter) -> Correction:
-    """What was learned for it; nothing for a counter that has not learned."""
+    """The counter's learned correction; a neutral one if it has none."""
     likely = likely_of(counter)
     return likely.correction if isinstance(likely, CorrectedCounter) else Correction()

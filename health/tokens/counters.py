@@ -1,8 +1,7 @@
-"""`counter_for(model)`: who estimates the tokens of a model's texts. It always answers, and says how far to trust it.
+"""`counter_for(model)`: the counter that estimates the tokens of a model's texts, with a grade of its accuracy.
 
-The model's own vocabulary; where that is missing GPT's (approximate); where that is missing too, characters
-(rough). What was counted is remembered. Nothing is ever downloaded. Estimates drive compaction; the level comes from
-reported usage alone.
+It uses the model's own vocabulary; if that is missing GPT's (approximate); if that is missing too, characters (rough).
+Counts are cached. Nothing is ever downloaded. Estimates drive compaction; the level comes from reported usage alone.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ GENERATION = 65_536
 
 
 class Memory:
-    """Sizes of texts. Threads may share one: at worst a text is counted twice."""
+    """A cache of the sizes of texts. Threads may share it: at worst a text is counted twice."""
 
     def __init__(self, generation: int = GENERATION) -> None:
         self._generation = generation
@@ -32,7 +31,7 @@ class Memory:
         self._old: dict[int, int] = {}
 
     def recall(self, texts: Sequence[str]) -> list[int | None]:
-        """Each text's size, None where it is not known."""
+        """Each text's size, or None."""
         young, old = self._young, self._old
         found = [young.get(hash(text)) for text in texts]
         if old and None in found:
@@ -57,7 +56,7 @@ SERVER = "server"
 
 @dataclass(frozen=True, kw_only=True)
 class RememberingCounter:
-    """A `ports.Counter` over any way of measuring. `name` is the vocabulary's."""
+    """A caching `ports.Counter` over any function that measures texts. `name` is the vocabulary's."""
 
     name: str
     grade: Grade
@@ -66,7 +65,7 @@ class RememberingCounter:
     memory: Memory = field(repr=False, compare=False, default_factory=Memory)
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text alone; only what is new is measured, in one batch. Never raises."""
+        """Tokens of each text alone; only new texts are measured, in one batch. Never raises."""
         found = self.memory.recall(texts)
         if None not in found:
             return [size for size in found if size is not None]
@@ -84,7 +83,7 @@ class RememberingCounter:
 
 
 def _in_pieces(texts: Sequence[str], sizes: Sizes) -> list[int]:
-    """One batch of distinct pieces: the same one, as in a megabyte of one letter, is measured once."""
+    """Measures distinct pieces in one batch: a repeated piece, as in a megabyte of one letter, only once."""
     parts = {text: tuple(pieces(text)) for text in texts if len(text) > PIECE}
     if not parts:
         return sizes(texts)
@@ -101,7 +100,7 @@ ROUGH = RememberingCounter(name="characters", grade=Grade.ROUGH, per_message=4, 
 
 
 def counter_for(model: str) -> RememberingCounter:
-    """The counter of a model, by its name. Never raises; the same object for every model of one family."""
+    """The counter of a model, by the model's name. Never raises; one object for all models of a family."""
     return _counter(family_of(model))
 
 
@@ -130,7 +129,7 @@ def _sizes(vocabulary: Vocabulary) -> Sizes | None:
 
 @cache
 def _memory(vocabulary: Vocabulary) -> Memory:
-    """One for each vocabulary, whichever families count with it."""
+    """One cache for each vocabulary, which several families may share."""
     return Memory()
 
 
@@ -139,10 +138,10 @@ def count_text(text: str, model: str) -> int:
     return counter_for(model).count([text])[0]
 
 
-# --- Very long texts in pieces, so that no text is slower per character than another ---
+# --- Very long texts are counted in pieces, so that the time per character does not grow ---
 PIECE = 32_768  # characters
 _REACH = 1_000
-# No vocabulary here has a token that goes on from a word into the blank before the next one.
+# A cut here is exact: no vocabulary has a token with the end of a word and the blank after it.
 _BEFORE_A_WORD = re.compile(r"(?<=\S) (?=[^\W\d_])")
 
 
@@ -171,7 +170,7 @@ _NOT_TWO, _NOT_THREE, _NOT_FOUR = (
 
 
 def rough(text: str) -> int:
-    """About how many tokens a text is, whatever the model. Linear in its length."""
+    """About how many tokens a text has, for any model. Linear in its length."""
     raw = text.encode(errors="replace")
     ascii_only = raw.translate(None, bytes(range(0x80, 0x100)))
     others = len(ascii_only.translate(None, _LETTERS))
@@ -184,8 +183,8 @@ def rough(text: str) -> int:
     )
 
 
-# A tokenizer that the configuration names: one of the vocabularies, or a Hugging Face tokenizer.json by its path. Only
-# a check of the configuration says no. While running, what cannot be had is counted another way.
+# A tokenizer that the configuration names: a vocabulary, or the path of a Hugging Face tokenizer.json. Only the check
+# of the configuration refuses a missing one; at run time another counter replaces it.
 CUSTOM = "custom"
 DEFAULT = "gpt-4"
 
@@ -194,23 +193,23 @@ FOLDER = "tokenizers"
 
 
 def counter_named(name: str, *, model: str, data: Path) -> RememberingCounter:
-    """The counter that an LLM's row names, or that of its model's name where it names none."""
+    """The counter that an LLM's row names, else the one of its model's name."""
     return configured_counter(*_kind_and_path(name, data)) if name else counter_for(model)
 
 
 def fault_of_name(name: str, *, data: Path) -> str:
-    """What is wrong with the name in an LLM's row; empty if it can be used."""
+    """The fault of the name in an LLM's row; empty if there is none."""
     return tokenizer_fault(*_kind_and_path(name, data)) if name else ""
 
 
 def _kind_and_path(name: str, data: Path) -> tuple[str, str]:
-    """A file's name stands for a file of one folder: staff choose among these, and read no others."""
+    """A file name refers to one folder, so that staff can read no other files."""
     is_file = name.endswith(".json")
     return (CUSTOM, str(data / FOLDER / Path(name).name)) if is_file else (name, "")
 
 
 def tokenizer_fault(kind: str, path: str = "") -> str:
-    """What is wrong with a configured tokenizer, in one sentence; empty if it can be used.
+    """The fault of a configured tokenizer, in one sentence; empty if there is none.
 
     `kind` is "custom", a vocabulary ("cl100k_base") or a model whose own vocabulary is here ("gpt-4").
     """
@@ -241,7 +240,7 @@ def _fault(path: str) -> str:
 
 @lru_cache(maxsize=8)
 def _loaded(path: str) -> RememberingCounter:
-    """Refuses one that cuts what it reads: it would call every long text short."""
+    """The loaded tokenizer. One that truncates is refused: it would count every long text as short."""
     from tokenizers import Tokenizer
 
     file = Path(path).read_bytes()

@@ -1,6 +1,6 @@
-"""Which family a model belongs to, by its name alone: which vocabulary counts for it, and how far that is true.
+"""The family of a model, by its name alone: the vocabulary to count with, and how accurate that is.
 
-In the table of rules the first row wins whose substring stands in the name.
+In the table of rules the first row wins whose substring is in the name.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class ToolsAs(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Family:
-    """`per_message` is what a chat template puts around each message, in tokens; `opening` what it puts once, `calling`
-    what it says of calls, where there are tools, beyond what most say."""
+    """Tokens of its chat template: `per_message` around each message, `opening` once, and `calling` for its text about
+    calls if there are tools, beyond what most templates have."""
 
     name: str
     vocabulary: Vocabulary
@@ -50,7 +50,7 @@ class Family:
 
 GPT = Family(name="gpt", vocabulary=Vocabulary.CL100K, tools_as=ToolsAs.TYPESCRIPT)
 GPT_4O = replace(GPT, vocabulary=Vocabulary.O200K)
-# Both write a system message of their own, with dates.
+# Both templates add a system message with dates.
 GPT_OSS = replace(GPT_4O, per_message=5, opening=70)
 LLAMA3 = Family(name="llama3", vocabulary=Vocabulary.LLAMA3, per_message=5, tools_as=ToolsAs.INDENTED_JSON)
 LLAMA31 = replace(LLAMA3, opening=27)
@@ -58,11 +58,11 @@ LLAMA2 = Family(name="llama2", vocabulary=Vocabulary.LLAMA2, per_message=5)
 MISTRAL = Family(name="mistral", vocabulary=Vocabulary.MISTRAL_V3, per_message=5)
 MISTRAL_V1 = replace(MISTRAL, vocabulary=Vocabulary.MISTRAL_V1)
 TEKKEN = replace(MISTRAL, vocabulary=Vocabulary.TEKKEN)
-# The demo's. Its template writes a system message where there is none.
+# The demo's. Its template adds a system message if there is none.
 SMOLLM2 = Family(name="smollm2", vocabulary=Vocabulary.SMOLLM2, per_message=5)
 UNKNOWN = Family(name="gpt", vocabulary=Vocabulary.CL100K, grade=Grade.APPROXIMATE)
 
-# Its template tells at length how a call is written.
+# Its template explains at length how a call is written.
 QWEN35 = replace(UNKNOWN, name="qwen3.5", calling=155)
 
 # What each row means is in tests/health/tokens/test_families.py, name by name.
@@ -87,13 +87,13 @@ _TABLE = tuple((re.compile(pattern), family) for pattern, family in _ROWS)
 
 
 def family_name(model: str) -> str:
-    """For readers: empty where the name says nothing, though the model is counted as one of GPT's."""
+    """The family's name to show; empty if unknown, although such a model is counted as GPT."""
     found = family_of(model)
     return "" if found is UNKNOWN else found.name
 
 
 @lru_cache(maxsize=1024)
 def family_of(model: str) -> Family:
-    """The family of a model's name, in any case. A name that no row knows is counted as GPT, approximately."""
+    """The family of a model's name, ignoring case. An unknown name is counted as GPT, approximately."""
     name = model.lower()
     return next((family for pattern, family in _TABLE if pattern.search(name)), UNKNOWN)

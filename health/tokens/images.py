@@ -1,7 +1,7 @@
-"""What images, sounds and files cost, never counted by their base64: by the model's family and the image's size.
+"""Tokens of images, sounds and files, by the model's family and the image's size, never by their base64.
 
-The size is read from the first bytes of a data URL. Whoever counts wrongly is corrected by what the server reports
-(`health.tokens.calibration`), which learns what an image costs beside what the text does.
+The size is read from the first bytes of a data URL. `health.tokens.calibration` corrects these counts by the server's
+reports, separately from those of text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FLAT = 100  # for a sound or a file
 _LOW_DETAIL = 85
 _IMAGE_PARTS = frozenset({"image_url", "input_image", "image"})
 _UNKNOWN_SIZE = (1024, 1024)
-# A PNG, a GIF and a WebP say their size at once, a JPEG after its metadata, a thumbnail included.
+# PNG, GIF and WebP have their size at the start, JPEG after its metadata, which may include a thumbnail.
 _HEADS = (64, 16 * 1024, 256 * 1024)
 _PNG, _JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8"
 _NO_FRAME = frozenset({0xC4, 0xC8, 0xCC})
@@ -31,7 +31,7 @@ Cost = Callable[[int, int], int]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Media:
-    """What is neither text nor reasoning in a message: tokens as they are counted, and how many images and the like."""
+    """The media of a message: their tokens as counted, and their number."""
 
     tokens: int = 0
     pictures: int = 0
@@ -44,7 +44,7 @@ NO_MEDIA = Media()
 
 
 def media_in(content: Any, model: str) -> Media:
-    """Of a message's content: a string, null, or a list of parts in OpenAI's format."""
+    """The media of a message's content: a string, null, or a list of parts in OpenAI's format."""
     parts = content if isinstance(content, list | tuple) else ()
     costs = [_tokens(part, model) for part in parts if isinstance(part, Mapping) and part.get("type") in MEDIA_PARTS]
     return Media(tokens=sum(costs), pictures=len(costs))
@@ -77,19 +77,19 @@ def _fixed(tokens: int, width: int, height: int) -> int:
 
 
 def _by_tiles(base: int, tile: int, width: int, height: int) -> int:
-    """OpenAI: brought within 2,048 by 2,048, then its shorter side to 768, then so much for each tile of 512 by 512."""
+    """OpenAI: scaled to at most 2,048 by 2,048, then its shorter side to 768; tokens for each tile of 512 by 512."""
     scale = min(1.0, 2048 / max(width, height))
     scale = min(scale, 768 / min(width, height))
     return base + tile * math.ceil(width * scale / 512) * math.ceil(height * scale / 512)
 
 
 def _by_patches(side: int, most: int, factor: float, width: int, height: int) -> int:
-    """One for each square of so many pixels; a larger image is made smaller until that is so many at most."""
+    """One token for each square of this many pixels; a large image is scaled down until it has the most tokens."""
     return math.ceil(factor * max(1, min(most, math.ceil(width / side) * math.ceil(height / side))))
 
 
 def _by_pixels(least: int, most: int, width: int, height: int) -> int:
-    """Anthropic's rule, and about what other models do that see an image in its own size."""
+    """Anthropic's rule, and about that of other models that do not resize an image."""
     return max(least, min(most, math.ceil(width * height / 750)))
 
 
@@ -99,10 +99,10 @@ def _by_large_tiles(width: int, height: int) -> int:
 
 
 _OPENAI: Cost = partial(_by_tiles, 85, 170)
-# Many models see every image in one size, at 256 to 730 tokens; others see a photograph as it is.
+# Many models resize every image to one size, of 256 to 730 tokens; others do not resize a photograph.
 _UNKNOWN: Cost = partial(_by_pixels, 768, 2048)
 
-# As their makers document it. The first row wins.
+# As documented by the vendors. The first row wins.
 _ROWS: tuple[tuple[str, Cost], ...] = (
     (r"gpt-?4o-mini", partial(_by_tiles, 2833, 5667)),
     (r"gpt-?(?:4\.1|5[.\d]*)-mini", partial(_by_patches, 32, 1536, 1.62)),
@@ -134,7 +134,7 @@ def _cost_for(model: str) -> Cost:
 
 
 def _size(url: str) -> tuple[int, int] | None:
-    """Width and height in pixels, None where only the server will know."""
+    """Width and height in pixels; None if only the server can know."""
     start = url.find(";base64,", 0, 200) + len(";base64,")
     if not url.startswith("data:") or start < len(";base64,"):
         return None

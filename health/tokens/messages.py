@@ -1,6 +1,6 @@
-"""How many tokens a whole request is likely to be: messages in OpenAI's format, and the tools sent with them.
+"""Estimates the tokens of a whole request: messages in OpenAI's format, and their tools.
 
-The same sum as over compaction's units (`ports.counted`) and their overhead, without making units.
+The sum is the same as over compaction's units (`ports.counted`) and their overhead, without making units.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def count_messages(messages: Sequence[Mapping[str, Any]], model: str, tools: Seq
 
 
 def overhead_tokens(model: str, tools: Sequence[Mapping[str, Any]] = ()) -> int:
-    """What is sent besides messages: the schemas of tools, and the opening of the prompt and of the answer."""
+    """Tokens besides the messages: the schemas of tools, and the beginnings of prompt and answer."""
     return family_of(model).opening + tools_tokens(model, tools)
 
 
@@ -33,7 +33,7 @@ def tools_tokens(model: str, tools: Sequence[Mapping[str, Any]]) -> int:
     return count_text(as_sent(tools, family.tools_as), model) + (family.calling if tools else 0)
 
 
-# Llama 3.1's words before the schemas; other templates say as much in theirs.
+# Llama 3.1's text before the schemas; other templates' is about as long.
 _INTRODUCTION = (
     "Given the following functions, please respond with a JSON for a function call with its proper arguments that best "
     'answers the given prompt.\n\nRespond in the format {"name": function name, "parameters": dictionary of argument '
@@ -42,7 +42,7 @@ _INTRODUCTION = (
 
 
 def as_sent(tools: Sequence[Mapping[str, Any]], shown: ToolsAs) -> str:
-    """The text that stands for these tools (OpenAI's format) in a prompt; empty without tools."""
+    """The text of these tools (OpenAI's format) in a prompt; empty without tools."""
     if not tools:
         return ""
     if shown is ToolsAs.TYPESCRIPT:

@@ -1,7 +1,7 @@
-"""Where each vocabulary's file lies among the installed packages, and how it is opened.
+"""Finds and opens each vocabulary's file in the installed packages.
 
-The files are read as data: their packages are not imported, nothing is downloaded, and a file whose sha256 is
-not the one written here is refused. An opened vocabulary is a function from texts to their sizes in tokens.
+The files are read as data: their packages are not imported, nothing is downloaded, and a file with a sha256 other than
+the one here is refused. An opened vocabulary is a function from texts to their sizes in tokens.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from health.tokens.families import Vocabulary
 # Tokens of each text alone.
 Sizes = Callable[[Sequence[str]], list[int]]
 
-# Two code points that no text may hold: they stand between texts that are encoded in one call.
+# Two code points that no text may contain: they separate texts that are encoded in one call.
 _BETWEEN = "\U0010fffe\U0010ffff"
-# As measured: fewer texts gain nothing by it, more fall out of the processor's cache.
+# Measured: fewer texts gain nothing, more exceed the processor's cache.
 _WORTH_JOINING, _AT_ONCE = 4, 1_000
 
 
 def by_tiktoken(pattern: str, ranks: dict[bytes, int]) -> Sizes:
     """Byte pairs. Many short texts go in one call, joined by a control token: exact, as tiktoken cuts there first.
 
-    `ranks` is empty afterwards: tiktoken has its own copy, and a second one takes some 28 MB in each process.
+    Empties `ranks`, as tiktoken has its own copy, and a second one takes some 28 MB in each process.
     """
     from tiktoken import Encoding
 
@@ -43,7 +43,7 @@ def by_tiktoken(pattern: str, ranks: dict[bytes, int]) -> Sizes:
 
     def together(texts: Sequence[str]) -> list[int]:
         joined = _BETWEEN.join(texts)
-        # Lone surrogates, too, are left to the slow way, which knows what to do about them.
+        # The slow way also handles lone surrogates.
         if joined.count(_BETWEEN) != len(texts) - 1 or not _encodable(joined):
             return [len(encoding.encode_ordinary(text)) for text in texts]
         ids = encoding.encode_to_numpy(joined, allowed_special={_BETWEEN}, disallowed_special=())
@@ -97,14 +97,14 @@ def by_sentencepiece(file: bytes) -> Sizes:
 
 
 class VocabularyMissing(Exception):
-    """Its package is not installed, or the file in it is not the one we know."""
+    """Its package is not installed, or its file has another hash."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A file inside a package that is looked for, never imported; `sha256` is of the file as it lies there.
+    """A file inside a package that is located, never imported; `sha256` is of the file as installed.
 
-    Of a file that holds a model besides, only so many bytes are read: `head`.
+    Of a file that also holds a model only the first `head` bytes are read.
     """
 
     package: str
@@ -114,7 +114,7 @@ class Source:
     head: int | None = None
 
 
-# How text falls into words before their bytes are paired, as each vocabulary's authors published it.
+# The patterns that split text into words before byte pairs, as published by each vocabulary's authors.
 _ENGLISH = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _CL100K = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]"
@@ -126,9 +126,9 @@ _REST = r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 _O200K = _CASED.replace("%s", f"{_ENGLISH}?") + r"|\p{N}{1,3}" + _REST
 _TEKKEN = _CASED.replace("%s", "") + r"|\p{N}" + _REST
 _LLAMA3 = _ENGLISH + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-# Each digit is cut out first, and what stands between is cut as GPT-2 did it.
+# Digits are split off first, and the rest as by GPT-2.
 _SMOLLM2 = r"\p{N}|'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?[^\s\p{L}\p{N}]+|\s+(?=\p{N})|\s+(?!\S)|\s+"
-# Tekken's file holds more than the model has: the ids left of 131,072 when 1,000 are control tokens.
+# Tekken's file has more tokens than the model, whose 131,072 ids include 1,000 control tokens.
 _TEKKEN_RANKS = 130_072
 
 
@@ -195,7 +195,7 @@ SOURCES = {
 
 
 def opened(vocabulary: Vocabulary) -> Sizes:
-    """The vocabulary, ready to count. Raises VocabularyMissing. Takes up to a second: keep what it returns."""
+    """The vocabulary, ready to count. Raises VocabularyMissing. Takes up to a second: cache the result."""
     source = SOURCES[vocabulary]
     try:
         return source.open(_checked(source))
@@ -247,7 +247,7 @@ class _Reader:
 
 
 def metadata(file: bytes) -> Iterator[tuple[str, Any]]:
-    """Names and values in the file's order; not more of it is read than is asked for."""
+    """Names and values in the file's order; reads only as far as the caller iterates."""
     reader = _Reader(file)
     _magic, _version, _tensors, pairs = reader.take(_HEADER)
     for _ in range(pairs):
@@ -256,7 +256,7 @@ def metadata(file: bytes) -> Iterator[tuple[str, Any]]:
 
 
 def byte_pairs(file: bytes) -> dict[bytes, int]:
-    """The ranks of GPT-2's kind of vocabulary. Bytes that it has no token for, as no text has them, come last."""
+    """The ranks of a vocabulary like GPT-2's. Bytes without a token, which no text has, come last."""
     tokens: list[str] = next(value for name, value in metadata(file) if name == TOKENS)
     byte_of = {char: byte for byte, char in _drawn().items()}
     ranks = {
@@ -270,7 +270,7 @@ def byte_pairs(file: bytes) -> dict[bytes, int]:
 
 
 def _drawn() -> dict[int, str]:
-    """How GPT-2 writes each byte as one visible character."""
+    """The visible character that GPT-2 uses for each byte."""
     visible = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAC + 1), *range(0xAE, 0xFF + 1)]
     others = [byte for byte in range(256) if byte not in visible]
     return {byte: chr(byte) for byte in visible} | {byte: chr(256 + at) for at, byte in enumerate(others)}

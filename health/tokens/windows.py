@@ -1,7 +1,7 @@
-"""What use teaches about a model's window: prompts that were read, refused, or cut without a word. PURE.
+"""Learns a model's window from prompts that were read, refused, or cut silently. PURE.
 
-Tokens throughout. `accepted` and `cut_read` are reported by the provider; `refused` and `cut_sent` are estimated,
-unless the provider named them in a refusal. The clock is handed in.
+All numbers are tokens. `accepted` and `cut_read` are reported by the provider; `refused` and `cut_sent` are estimates,
+unless the provider named them in a refusal. The clock is passed in.
 """
 
 from __future__ import annotations
@@ -9,30 +9,30 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-# After this long a bound is doubted: the server may have been started again with another window.
+# After this time a bound is no longer used: the server may have restarted with another window.
 DOUBTED_AFTER = timedelta(days=1)
-# What a server reads of a prompt that it cuts is near its window. A report of less than this share of the largest
-# prompt that it ever read is of something else: the part of the prompt that was not cached, for example.
+# A server cuts a prompt to about its window. A report of less than this share of the largest prompt that it ever read
+# is of something else, for example the uncached part of the prompt.
 LEAST_SHARE_OF_A_CUT = 0.5
-# Nor does a cut explain a report of less than this share of what was sent, turn after turn.
+# Nor is repeatedly a report of less than this share of the request a cut.
 LEAST_SHARE_OF_THE_REQUEST = 0.2
-# Where a request grew by this share of itself, its report must have grown by that share of the growth to teach.
+# If a request grew by the first share of itself, its report is used only if it grew by the second share of the growth.
 GREW, FOLLOWED = 0.1, 0.25
-# Reports of one prompt differ by this much, whatever the estimate's error.
+# Reports of the same prompt may differ by this share.
 SAME_SHARE = 0.02
-# A report within this share of a known window, of a request that is estimated above it, is of a cut one.
+# If a request is estimated above a known window, and its report is within this share of the window, it was cut.
 AT_THE_WINDOW = 0.02
-# A report that is below its estimate by so many times the estimate's error, and by that share at least, makes the
-# server's window worth another look.
+# If a report is below its estimate by this many times the estimate's error, and at least by this share, the server's
+# window is read again.
 SHORT_ERRORS, SHORT_SHARE = 3, 0.15
-# So many plausible reports are needed before a smaller report than the last one counts against a server.
+# The plausible reports that are needed before a report smaller than the last one is suspect.
 ENOUGH_REPORTS = 3
 WORDS_CHARS = 300
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """What is known of one LLM. `window` was named by a refusal and believed; `named` is not believed yet."""
+    """What was learned of one LLM. `window` was named by a refusal and accepted; `named` is not accepted yet."""
 
     accepted: int | None = None
     accepted_at: datetime | None = None
@@ -50,7 +50,7 @@ class Bounds:
 
 @dataclass(frozen=True, kw_only=True)
 class Refused:
-    """A request that was refused as too long: its prompt, the answer it asked for, the number that was named."""
+    """A request refused as too long: its prompt, the maximum of its answer, the window that the refusal named."""
 
     prompt: int
     answer: int = 0
@@ -60,7 +60,7 @@ class Refused:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What a provider reported of one prompt, and what was estimated of it. `error` is a share of the estimate."""
+    """The reported and the estimated tokens of one prompt. `error` is a share of the estimate."""
 
     reported: int
     estimated: int
@@ -68,13 +68,13 @@ class Report:
 
 
 def ceiling(bounds: Bounds, now: datetime, *, at_most: bool = False) -> int | None:
-    """The most tokens that prompt and answer may have by what was learned; None where nothing holds any more.
+    """The most tokens of prompt and answer by what was learned; None if nothing is known, or no longer.
 
-    `at_most`: what has not been refused yet, in place of a guess that is safer.
+    `at_most`: just below the smallest refused request, in place of a safer guess.
     """
     found = []
     if bounds.refused and not is_doubted(bounds.refused_at, now):
-        # Between what was read and what was refused; from nothing but a refusal, far below it.
+        # Midway between the largest read and the smallest refused prompt; without the former, half of the latter.
         read = min(bounds.accepted or 0, bounds.refused)
         guess = (read + bounds.refused) // 2 if read > bounds.refused // 2 else bounds.refused // 2
         found.append(bounds.refused - 1 if at_most else guess)
@@ -86,10 +86,10 @@ def ceiling(bounds: Bounds, now: datetime, *, at_most: bool = False) -> int | No
 
 
 def after_refusal(bounds: Bounds, said: Refused, *, now: datetime) -> tuple[Bounds, int | None]:
-    """What a refusal teaches; and the window, where it named one that can be believed.
+    """The bounds after a refusal; and the window, if it named a plausible one.
 
-    A number is believed where it lies between what was read and what was refused, or where it is named again.
-    A request smaller than a prompt that was read today was refused for another reason, and teaches nothing.
+    A number is plausible between the largest read and the smallest refused prompt, or if it is named a second time.
+    A request smaller than a prompt that was read today was refused for another reason, so nothing is learned.
     """
     whole = said.prompt + said.answer
     read = None if is_doubted(bounds.accepted_at, now) else bounds.accepted
@@ -104,7 +104,7 @@ def after_refusal(bounds: Bounds, said: Refused, *, now: datetime) -> tuple[Boun
 
 
 def after_report(bounds: Bounds, reported: int, *, now: datetime) -> Bounds:
-    """A prompt was read whole. A larger one than a bound says makes an end of that bound."""
+    """The bounds after a prompt was read whole: it removes the bounds that it exceeds."""
     learned = bounds
     if bounds.refused and reported >= bounds.refused:
         learned = replace(learned, refused=None, named=None)
@@ -118,16 +118,15 @@ def after_report(bounds: Bounds, reported: int, *, now: datetime) -> Bounds:
 
 
 def after_reload(bounds: Bounds) -> Bounds:
-    """The server has another window now: what the one before taught holds no more. What it leaves out of its reports
-    has nothing to do with that."""
+    """The server has another window: forget the bounds. That its reports omit something still holds."""
     return Bounds(reports_part=bounds.reports_part)
 
 
 def is_suspect(report: Report, *, before: Report | None, window: int | None, reports: int) -> bool:
-    """May the server have read only a part? `before` is the largest whole report of the same conversation.
+    """May the server have cut the prompt? `before` is the largest report of an uncut prompt of the same conversation.
 
-    Because the report did not grow although the request did, by more than estimates are wrong; or because it ends
-    at a window that the request is estimated to exceed. `reports` are the plausible ones so far.
+    Yes if the report did not grow although the request did, by more than the estimate's error; or if it is at a window
+    that the request is estimated to exceed. `reports` is the number of plausible ones so far.
     """
     too_long = window is not None and report.estimated > window * (1 + report.error)
     if window and too_long and window * (1 - AT_THE_WINDOW) <= report.reported <= window:
@@ -142,19 +141,19 @@ def is_suspect(report: Report, *, before: Report | None, window: int | None, rep
 
 
 def falls_short(report: Report) -> bool:
-    """Is it far below what was sent? No suspicion by itself: estimates may be wrong. It is a cut where the server,
-    asked again, has a window that the request exceeds. After a compaction no earlier report can tell of one.
+    """Is the report far below the estimate? That alone is not suspect, as estimates may be wrong; but the prompt was
+    cut if the request exceeds the server's window, read again. This finds cuts after a compaction, too.
     """
     return report.reported < report.estimated * (1 - max(SHORT_ERRORS * report.error, SHORT_SHARE))
 
 
 def exceeds(report: Report, window: int | None) -> bool:
-    """Is the request larger than this window, however wrong its estimate is?"""
+    """Is the request larger than this window, even with the estimate's error?"""
     return window is not None and report.estimated * (1 - report.error) > window
 
 
 def teaches(report: Report, *, before: Report | None) -> bool:
-    """May estimates be corrected by this report? Not where it hardly grew with its request."""
+    """May estimates be corrected by this report? Not if it hardly grew with its request."""
     if before is None:
         return True
     grew = report.estimated - before.estimated
@@ -162,16 +161,16 @@ def teaches(report: Report, *, before: Report | None) -> bool:
 
 
 def is_of_a_part(report: Report, bounds: Bounds) -> bool:
-    """A report so small that no cut explains it: this server leaves something out of what it reports."""
+    """Is the report too small for a cut? Then this server omits something from its reports."""
     far_below = report.reported < LEAST_SHARE_OF_A_CUT * (bounds.accepted or 0)
     return far_below or report.reported < LEAST_SHARE_OF_THE_REQUEST * report.estimated
 
 
 def after_suspicion(bounds: Bounds, report: Report, *, window: int | None, now: datetime) -> Bounds:
-    """One more suspicion. `window` is what the server says of its window, read again; None: it does not say.
+    """The bounds after one more suspicion. `window` is the server's window, read again; None if it does not say.
 
-    Confirmed by a window that the request exceeds, or by a second suspicion. A server whose window has room for the
-    request, or that reports too little a second time, reports only a part: what it reports is not looked at any more.
+    A cut is confirmed by a window that the request exceeds, or by a second suspicion. A server whose window has room
+    for the request, or that reports too little a second time, reports only a part: its reports are no longer used.
     """
     again = bounds.suspicions > 0
     fits = window is not None and report.estimated * (1 + report.error) <= window

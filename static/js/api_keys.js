@@ -1,4 +1,4 @@
-/* The buttons that copy a key, an address, a line for the terminal; and to the field that must be put right. */
+/* Buttons that copy a key, an address or a command line; and the focus for a field with an error. */
 
 import { showError } from "./base.js";
 import { copyText, sayCopied } from "./clipboard.js";

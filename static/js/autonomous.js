@@ -1,4 +1,4 @@
-/* The bar of autonomous mode: its clock, its news for people who hear the page, and the form that starts a run. */
+/* The bar of autonomous mode: its clock, announcements for screen readers, and the form that starts a run. */
 
 import { announce } from "./base.js";
 
@@ -29,7 +29,7 @@ document.addEventListener("htmx:wsAfterMessage", () => {
   tick();
 });
 
-// The form stays open until the run has begun; a refusal is said beside what was typed.
+// The form stays open until the run has begun; an error is shown in it.
 document.addEventListener("htmx:afterRequest", (event) => {
   const form = event.target;
   if (form.id !== "run-form") return;

@@ -1,8 +1,8 @@
-/* What every page does: menus that close, messages that go away, errors of requests that are shown. */
+/* On every page: close menus, dismiss messages, show errors of requests. */
 
 const messages = () => document.getElementById("messages");
 
-/** Say something short to people who hear the page: each time, also in the same words, and beside what else is said. */
+/** Announce a short text to screen readers, each time anew, also if the words are the same. */
 export function announce(text) {
   const news = document.createElement("p");
   news.textContent = text;
@@ -20,7 +20,7 @@ export function showError(text) {
   area.replaceChildren(model, note);
 }
 
-// A status that was fetched would not be heard: it is heard where it changes.
+// Screen readers announce a status only when it changes, not when it is inserted: so it is announced here.
 document.addEventListener("htmx:load", ({ target }) => {
   if (target === document.body) return;
   for (const status of target.querySelectorAll("[role=status]:not(:empty)")) announce(status.textContent.trim());
@@ -57,7 +57,7 @@ document.addEventListener("keydown", (event) => {
   event.stopPropagation();
 }, true);
 
-// A session that ended answers every request with the login page: go there as a whole.
+// Without a session every request is answered by the login page: load that as a page.
 document.addEventListener("htmx:beforeSwap", (event) => {
   const login = document.body.dataset.loginUrl;
   const came = event.detail.xhr.responseURL;
@@ -67,7 +67,7 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   location.assign(`${login}?next=${encodeURIComponent(here)}`);
 });
 
-/** What to say of a refusal that trying again does not help. */
+/** The message for a status that does not change on another try. */
 export function hopeless(status) {
   const { gone, forbidden } = messages()?.dataset ?? {};
   return { 403: forbidden, 404: gone }[status];

@@ -1,8 +1,8 @@
-/* Copying a text, wherever the page came from. */
+/* Copying a text, also on a page without HTTPS. */
 
 import { announce } from "./base.js";
 
-/** Browsers offer the clipboard to secure pages only: a house network has none. */
+/** For pages without HTTPS, as in a home network, to which browsers offer no clipboard. */
 function copyTheOldWay(text) {
   const field = document.createElement("textarea");
   field.value = text;
@@ -18,7 +18,7 @@ export async function copyText(text) {
   else copyTheOldWay(text);
 }
 
-/** The button says for a moment that it is done. */
+/** Show on the button for a moment that the text is copied. */
 export function sayCopied(button, words) {
   const label = button.textContent;
   button.textContent = words;

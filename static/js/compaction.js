@@ -1,4 +1,4 @@
-/* The card of compaction: its bar moves, phases are spoken, a success goes by itself, other ends when they are closed. */
+/* The compaction card: animates its bar, announces phases, hides itself after a success; failures are closed by hand. */
 
 import { announce } from "./base.js";
 
@@ -15,7 +15,7 @@ function fill() {
   return document.getElementById("compaction-fill");
 }
 
-/** From where the bar was to where it is: it was replaced, so the browser does not know. */
+/** Animate the bar from its last width: the element was replaced, so the browser does not know it. */
 function glide() {
   const bar = fill();
   const wanted = bar?.getAttribute("width");
@@ -27,7 +27,7 @@ function glide() {
   width = wanted;
 }
 
-/** Not while somebody reads it. Details that were open from the start are no sign of that. */
+/** Does somebody read it? Details count only if the person opened them. */
 function isInUse(shown) {
   return shown.matches(":hover, :focus-within") || Boolean(unfolded && shown.querySelector("details[open]"));
 }
@@ -64,7 +64,7 @@ document.addEventListener("htmx:wsAfterMessage", () => {
   wait();
 });
 
-// The server hides a success too, in time; whoever reads it keeps it.
+// The server sends a hidden card after a success: ignored while somebody reads the card.
 document.addEventListener("htmx:oobBeforeSwap", (event) => {
   if (event.target.id !== ID || card().hidden || !isInUse(card())) return;
   if (event.detail.fragment.firstElementChild?.hidden) event.detail.shouldSwap = false;
@@ -72,7 +72,7 @@ document.addEventListener("htmx:oobBeforeSwap", (event) => {
 
 document.addEventListener("click", (event) => {
   const summary = event.target.closest("#compaction-summary");
-  // Before it opens or closes.
+  // Runs before it opens or closes.
   if (summary) unfolded = !summary.parentElement.open;
   if (!event.target.closest("#compaction-close")) return;
   localStorage.setItem(key, state);

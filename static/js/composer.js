@@ -1,4 +1,4 @@
-/* Typing and sending. What is typed is kept until the server has accepted it. */
+/* The composer. A typed text is stored in the browser until the server has accepted it. */
 
 import { hopeless } from "./base.js";
 
@@ -23,7 +23,7 @@ if (!text.value) text.value = sessionStorage.getItem(draft) ?? "";
 grow();
 
 function keep() {
-  // A megabyte may not fit into the browser's storage; it is still in the field.
+  // A very long text may not fit into the browser's storage; it stays in the field.
   try { sessionStorage.setItem(draft, text.value); } catch { sessionStorage.removeItem(draft); }
 }
 
@@ -34,7 +34,7 @@ text.addEventListener("input", () => {
 });
 
 text.addEventListener("keydown", (event) => {
-  // While an input method composes, Enter chooses a candidate. Safari says so by the old key code only.
+  // While an input method composes, Enter chooses a candidate. Safari shows this only by key code 229.
   if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
   event.preventDefault();
   form.requestSubmit();
@@ -47,7 +47,7 @@ form.addEventListener("submit", (event) => {
   complain(form.dataset.empty);
 }, true);
 
-/* Which sending the next text is of. What is sent again because no answer came is stored once. */
+/* A random token for each sending, so that a text that is sent twice, as no answer came, is stored once. */
 function another() {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
@@ -65,7 +65,7 @@ form.addEventListener("htmx:afterRequest", (event) => {
   sending.textContent = "";
   if (successful && xhr.status === 204) {
     form.elements.sending.value = another();
-    // Typed on while it was being sent: that stays.
+    // What was typed while it was being sent stays.
     text.value = text.value.startsWith(sent) ? text.value.slice(sent.length) : text.value;
     keep();
     complain("");
@@ -74,12 +74,12 @@ form.addEventListener("htmx:afterRequest", (event) => {
   else if (!successful) complain(hopeless(xhr.status) ?? form.dataset.failed);
 });
 
-// A message that is changed elsewhere takes its open form with it, but not what was typed there.
+// When a message with an open edit form is replaced, its typed text goes into the composer.
 const sentEdits = new WeakSet();
 document.addEventListener("htmx:beforeRequest", ({ target }) => { if (target.matches(".edit form")) sentEdits.add(target); });
 document.addEventListener("htmx:afterRequest", ({ target, detail }) => { if (!detail.successful) sentEdits.delete(target); });
 document.addEventListener("htmx:oobBeforeSwap", ({ detail: { target } }) => {
-  for (const field of target.querySelectorAll(".edit[open] [id^=edit-text-]")) setTimeout(keepTyped, 0, field);
+  for (const field of target.querySelectorAll(".edit[open] textarea")) setTimeout(keepTyped, 0, field);
 });
 
 function keepTyped(field) {
@@ -90,7 +90,7 @@ function keepTyped(field) {
   complain(form.dataset.kept);
 }
 
-// The button that had the focus is gone when the answer ends, maybe before its own request has: so that is listened to.
+// The stop button may be replaced before its own request ends, so the focus is moved at the request's end.
 document.addEventListener("htmx:beforeSend", ({ target, detail: { xhr } }) => {
   if (target.id !== "stop") return;
   xhr.addEventListener("loadend", () => {
@@ -99,7 +99,7 @@ document.addEventListener("htmx:beforeSend", ({ target, detail: { xhr } }) => {
   });
 });
 
-// Said beside the field, so not a second time at the top of the page.
+// Errors are shown beside the field, so not at the top of the page too.
 for (const name of ["htmx:responseError", "htmx:sendError"]) {
   form.addEventListener(name, (event) => event.stopPropagation());
 }

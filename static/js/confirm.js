@@ -3,7 +3,7 @@
 const slot = document.getElementById("confirm-slot");
 let opener = null;
 
-/* What is typed into a form that [data-keeps] it is there again when the form is opened anew, until it was accepted. */
+/* In a form with [data-keeps] typed values are stored in the browser until the server has accepted them. */
 const WORDS = "textarea, input[type=number]";
 const draftOf = (field) => `draft-${field.form.getAttribute("action")}-${field.name}`;
 
@@ -23,7 +23,7 @@ function open(dialog) {
   opener = document.activeElement?.closest("details.menu")?.querySelector("summary") ?? document.activeElement;
   let sent = false;
   dialog.addEventListener("close", () => {
-    // A form that was sent stays in the page, hidden, until its answer has come: htmx swaps relative to it.
+    // A sent form stays in the page, hidden, until its response: htmx swaps relative to it.
     if (!sent) slot.replaceChildren();
     if (opener?.isConnected) opener.focus();
   });
@@ -34,7 +34,7 @@ function open(dialog) {
     });
   }
   dialog.addEventListener("submit", (event) => {
-    // What is typed into a form may be refused: such a form closes itself when its answer has come.
+    // A form whose input may be refused stays open until its response.
     if (event.target.matches("[data-stay]")) return;
     sent = true;
     setTimeout(() => dialog.close());

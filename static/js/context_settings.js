@@ -1,8 +1,8 @@
-/* The settings page: the chain by dragging, and limits that follow the default. Without it, buttons do the same. */
+/* The settings page: dragging the rows of the chain, and limits that follow the default. Without scripts: buttons. */
 
 const page = document.getElementById("main");
 
-// --- Dragging: the row moves at once; the server then draws the form anew, with its buttons' new places.
+// --- Dragging: the row moves at once; then the server renders the form again, with new buttons.
 let dragged = null;
 let order = "";
 
@@ -13,7 +13,7 @@ page.addEventListener("dragstart", (event) => {
   if (!dragged) return;
   order = places();
   event.dataTransfer.effectAllowed = "move";
-  // Later, or the picture under the pointer would be that of the empty place.
+  // After the browser has taken the drag image, which would be empty otherwise.
   requestAnimationFrame(() => dragged?.classList.add("dragged"));
 });
 
@@ -36,7 +36,7 @@ page.addEventListener("dragend", () => {
   dragged = null;
 });
 
-// --- "Follow default": the box is switched off and shows the default; what stood in it is kept.
+// --- "Follow default": the field is disabled and shows the default; its own value is kept in a hidden field.
 page.addEventListener("change", (event) => {
   const row = event.target.matches?.("[type=checkbox]") && event.target.closest("[data-llm]");
   if (!row) return;

@@ -1,5 +1,5 @@
-/* Drawers: each a <dialog> beside the page or, on phones, over it. A button names its drawer by aria-controls.
-   The socket replaces buttons, and what drawers hold: what is open stays open. */
+/* Drawers: each a <dialog> beside the page or, on phones, over it. A button's aria-controls names its drawer.
+   The socket replaces buttons and the drawers' content: open details are opened again. */
 
 const narrow = matchMedia("(max-width: 40rem)");
 const drawers = [...document.querySelectorAll("dialog.drawer")];
@@ -11,7 +11,7 @@ function tell() {
   for (const details of document.querySelectorAll("details[data-stays-open]")) details.open = unfolded.has(details.id);
 }
 
-/** One at a time: there is room for one. */
+/** Only one drawer is open at a time. */
 function open(drawer) {
   for (const other of drawers) other.close();
   if (narrow.matches) drawer.showModal();
@@ -36,7 +36,7 @@ document.addEventListener("click", (event) => {
 
 document.addEventListener("keydown", (event) => {
   const drawer = drawers.find((one) => one.open);
-  // An edit form inside closes first, by itself.
+  // Escape closes an open edit form first.
   if (event.key !== "Escape" || !drawer || event.target.closest("details.edit[open]")) return;
   event.preventDefault();
   event.stopPropagation();

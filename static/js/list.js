@@ -1,4 +1,4 @@
-/* The first page: arrows go from row to row, Escape leaves a name as it was; what the socket replaces keeps its focus. */
+/* The list of dialogs: arrow keys move between rows, Escape cancels renaming, replaced elements keep the focus. */
 
 import { announce } from "./base.js";
 
@@ -15,13 +15,13 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") event.target.closest?.(".rename")?.querySelector("[data-cancel]")?.click();
   const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (!by || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
-  // In a menu and in a select the arrows have a meaning of their own.
+  // In menus and selects the arrow keys do something else.
   if (!event.target.matches("body, main, #search, .row-title")) return;
   event.preventDefault();
   step(event.target, by);
 });
 
-// Search and filters follow at once: the button is for pages without this script.
+// Search and filters apply at once: the button is for pages without this script.
 for (const button of document.querySelectorAll(".search > .button")) button.hidden = true;
 document.querySelector(".search").addEventListener("htmx:afterRequest", ({ detail: { successful } }) => {
   if (successful) announce(document.getElementById("dialogs").dataset.shown);
@@ -32,7 +32,7 @@ document.addEventListener("htmx:wsAfterMessage", () => {
   if (focused && document.activeElement === document.body) document.getElementById(focused)?.focus();
 });
 
-// An action in a row replaces the list: its row keeps the focus, or the one that takes its place. A name is written anew.
+// An action in a row replaces the list: the row keeps the focus, else the row in its place; a title field is selected.
 let row = "";
 let place = -1;
 document.addEventListener("htmx:beforeSwap", () => {
@@ -48,13 +48,13 @@ document.addEventListener("htmx:afterSettle", () => {
 });
 document.addEventListener("htmx:wsClose", (event) => {
   const { event: { code }, socketWrapper } = event.detail;
-  // Signed out: the page itself says so.
+  // Signed out: the reloaded page shows it.
   if (code === 4401) location.reload();
-  // htmx comes back by itself after a failure, not after a server that said goodbye.
+  // htmx reconnects by itself after a failure, but not after a normal close.
   else if ([1000, 1001, 1005].includes(code)) setTimeout(socketWrapper.reconnect, 1000 + 2000 * Math.random());
 });
 
-// What the socket brings has no token of its own in its forms; the page's stands for htmx at its body.
+// Forms that came by the socket have no CSRF token: the page's is in the body's hx-headers.
 document.addEventListener("submit", ({ target }) => {
   if (target.method !== "post" || target.elements.csrfmiddlewaretoken) return;
   const token = document.createElement("input");

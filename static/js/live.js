@@ -1,11 +1,14 @@
-/* The socket's state, clocks that tick in the page, and Esc, which stops. What it brings is swapped by htmx. */
+/* The socket's state, focus and announcements after its messages, clocks, and Escape, which stops the answer. */
 
 import { announce, showError } from "./base.js";
 
 const connection = document.getElementById("connection");
 const words = document.getElementById("words").dataset;
 const WAIT_MS = 3000;
+// Twice as long as the server takes to notice a change of which Redis told it nothing.
+const SILENT_MS = 10_000;
 let connected = false;
+let heard = 0;
 let focused = [];
 const isBusy = () => document.getElementById("turn").hasAttribute("data-busy");
 let wasBusy = isBusy();
@@ -18,23 +21,24 @@ document.addEventListener("htmx:wsClose", (event) => {
   const { event: { code }, socketWrapper } = event.detail;
   connected = false;
   connection.textContent = connection.dataset.lost;
-  // Signed out, or the dialog is gone: the page itself says which.
+  // Signed out, or the dialog is deleted: the reloaded page shows which.
   if ([4401, 4404].includes(code)) location.reload();
-  // More than a socket takes: the page brings it.
+  // Too large for a socket message: load the page.
   else if (code === 4413) setTimeout(() => location.reload(), WAIT_MS);
-  // htmx comes back by itself after a failure, not after a server that said goodbye.
+  // htmx reconnects by itself after a failure, but not after a normal close.
   else if ([1000, 1001, 1005].includes(code)) setTimeout(socketWrapper.reconnect, 1000 + 2000 * Math.random());
 });
 
-// What had the focus and was replaced keeps it; where it stood in a menu that has closed, the menu gets it. Who goes by
-// keys and whose button is gone goes on where they write.
+// A replaced element keeps the focus. If it was in a menu that has closed, the menu gets it; if it is gone and the person
+// uses the keyboard, the composer gets it.
 function refocus(element) {
   element?.focus();
   if (document.activeElement === document.body) element?.closest("details")?.querySelector("summary").focus();
 }
 document.addEventListener("htmx:wsBeforeMessage", () => {
+  heard += 1;
   const active = document.activeElement;
-  // The entries of a message's menu are not there before it is opened.
+  // A message's menu has no entries before it is opened.
   const menu = active?.closest(".message-menu")?.querySelector("summary");
   const after = active?.matches(":focus-visible") && document.getElementById("composer-text");
   focused = [active?.id, menu?.id, after?.id].filter(Boolean);
@@ -49,17 +53,26 @@ document.addEventListener("htmx:wsAfterMessage", () => {
   tick();
 });
 
-/** Once for a turn, however many rounds of tools it had. What failed is an alert, and says so itself. */
+/** Announce the end of a turn, once, however many tool rounds it had. Failures are alerts, announced anyway. */
 function tellEnd() {
   const asked = document.querySelector(".question[data-status=pending]");
   if (asked) announce(`${asked.getAttribute("aria-label")}: ${asked.querySelector(".question-text").textContent}`);
   else if (!document.querySelector("#rows > .attempt-row:last-child")) announce(words.replied);
 }
 
-// Without the socket nothing would bring what an action changed.
+// Without the socket an action's change is shown by loading the page again. Screen readers hear what a button did.
 document.addEventListener("htmx:afterRequest", (event) => {
-  const { successful, xhr } = event.detail;
-  if (successful && xhr.status === 204 && !connected) location.reload();
+  const { successful, xhr, requestConfig } = event.detail;
+  if (!successful || xhr.status !== 204) return;
+  const done = requestConfig.triggeringEvent?.submitter?.dataset.done;
+  if (!connected) location.reload();
+  else if (done) announce(done);
+});
+// After a sleep the socket may be dead although nothing closed it: then what was sent would never be shown.
+document.addEventListener("htmx:beforeRequest", ({ target, detail: { xhr } }) => {
+  const before = heard;
+  const look = () => { if (heard === before && xhr.status === 204) location.reload(); };
+  if (target.id === "composer") xhr.addEventListener("load", () => setTimeout(look, SILENT_MS));
 });
 document.addEventListener("htmx:responseError", (event) => {
   if (event.detail.xhr.status === 422 && event.target.id !== "composer") {

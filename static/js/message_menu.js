@@ -1,8 +1,8 @@
-/* The menu of a message: its entries come with the page once, and are put into a row's menu when that is opened. */
+/* The menus of messages: the entries are in the page once, and are copied into a menu when it is opened. */
 
 const model = document.getElementById("message-actions");
 
-/** All entries, with the numbers of this message in their addresses and ids. */
+/** All entries, with the ids of this message in their attributes. */
 function entriesOf({ message, generation = "" }) {
   const entries = model.content.cloneNode(true);
   for (const entry of entries.querySelectorAll("*")) {
@@ -29,7 +29,7 @@ function fill(menu) {
   delete menu.dataset.message;
 }
 
-// Before it opens: how high it is decides whether it opens upwards. Keys click a summary too.
+// On click, before it opens, since its height decides whether it opens upwards. Keys cause clicks too.
 document.addEventListener("click", (event) => {
   const menu = event.target.closest(".message-menu[data-message] > summary")?.parentElement;
   if (menu) fill(menu);

@@ -1,4 +1,4 @@
-/* The notebook's forms: a refusal is said beside what was typed, and what was removed can come back. */
+/* The notebook's forms: errors beside the form, and undo for a removed reminder. */
 
 import { announce } from "./base.js";
 
@@ -6,7 +6,7 @@ const drawer = document.getElementById("notebook-drawer");
 const undo = document.getElementById("notebook-undo");
 const { failed, offline } = document.getElementById("messages").dataset;
 
-// The socket leaves edit forms alone: what they edit may have changed since they were drawn. Else what was typed stays.
+// The socket does not replace edit forms. When one is opened and its text has changed since, it gets the new text.
 drawer.addEventListener("click", (event) => {
   const edit = event.target.closest("details.edit > summary")?.parentElement;
   if (!edit || edit.open) return;
@@ -18,7 +18,7 @@ drawer.addEventListener("click", (event) => {
   version.value = now.dataset.version;
 });
 
-// A reminder that is removed takes its form with it, but not what was typed there.
+// When a reminder with an open edit form is removed, its typed text goes into the form for a new one.
 document.addEventListener("htmx:oobBeforeSwap", ({ detail: { target, fragment } }) => {
   if (target.id !== "notebook") return;
   for (const edit of target.querySelectorAll(".reminder details.edit[open]")) {
@@ -36,7 +36,7 @@ function keepTyped(reminder, typed) {
   complain(undo, note.dataset.kept.replace("%s", reminder.querySelector("b").textContent));
 }
 
-/** Beside the form; at the foot of the drawer for what is no more than a button, or is gone. */
+/** Show an error beside the form, or at the drawer's foot if the form has no place for it, or is gone. */
 function complain(form, text) {
   const note = form.querySelector(".error-note") ?? document.getElementById("notebook-error");
   note.textContent = text;
@@ -63,12 +63,12 @@ function done(form, sent) {
   if (edit) {
     edit.open = false;
     edit.querySelector("summary").focus();
-  // Typed on while it was being sent: that stays.
+  // What was typed while it was being sent stays.
   } else if (text?.value === sent) text.value = "";
 }
 
-// Heard from the request itself: the socket may have replaced the form before its answer came, and an event of what is
-// no more in the page goes nowhere.
+// On the request, not on the form: the socket may have replaced the form before the response, and events of a removed
+// element do not bubble.
 drawer.addEventListener("htmx:beforeSend", ({ detail: { xhr, requestConfig } }) => {
   xhr.addEventListener("loadend", () => answered(xhr, requestConfig));
 });
@@ -85,7 +85,7 @@ function answered(xhr, requestConfig) {
   if (form.dataset.removes) offerUndo(form.dataset.removes);
 }
 
-// Said in the drawer, so not a second time at the top of the page.
+// Errors are shown in the drawer, so not at the top of the page too.
 for (const name of ["htmx:responseError", "htmx:sendError"]) {
   document.addEventListener(name, (event) => {
     if (drawer.contains(event.target)) event.stopImmediatePropagation();

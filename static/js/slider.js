@@ -1,4 +1,4 @@
-/* Sliders say their number: the <output> that is for an input shows its value. */
+/* The <output> for a slider shows its value. */
 
 for (const output of document.querySelectorAll("output[for]")) {
   const input = document.getElementById(output.htmlFor.value);

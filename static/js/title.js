@@ -1,4 +1,4 @@
-/* The title is edited where it stands. */
+/* Editing the title in place. */
 
 const edit = document.getElementById("title-edit");
 const summary = edit.querySelector("summary");
@@ -6,7 +6,7 @@ const field = edit.querySelector("input[name=title]");
 
 edit.addEventListener("toggle", () => {
   if (!edit.open) return;
-  // The socket may have brought another title since.
+  // The socket may have changed the title since.
   field.value = document.getElementById("dialog-title").dataset.title;
   field.select();
 });

@@ -1,5 +1,5 @@
-/* The tour of a sample: its note goes beside what it speaks of, where there is room for that; else it stays in its place
-   above the composer. Its buttons are a form, so that the tour also goes without this. */
+/* The tour of a sample: its note is put beside the element that it is about, if there is room; else it stays above the
+   composer. Its buttons are a form, so the tour works without this script. */
 
 import { announce } from "./base.js";
 
@@ -10,7 +10,7 @@ let said = "";
 
 const isShown = (element) => !element.closest("[hidden]") && element.getClientRects().length > 0;
 
-/** The first selector that finds something that is shown; of several the last, which is the newest. */
+/** The element of the first selector that matches a visible one; of several matches the last, which is the newest. */
 function thing() {
   for (const selector of tour().dataset.beside?.split("|") ?? []) {
     const found = [...document.querySelectorAll(selector)].filter(isShown).at(-1);
@@ -24,7 +24,7 @@ function mark(target) {
   target?.classList.add("tour-thing");
 }
 
-/** Where the note does not cover what it speaks of: beside a narrow thing, else below, else above. */
+/** A place where the note does not cover its element: beside a narrow one, else below, else above. */
 function spot(thing, note) {
   const most = innerWidth - note.width - GAP;
   if (thing.width < note.width && thing.right + note.width + 2 * GAP < innerWidth) {
@@ -47,7 +47,7 @@ function place() {
   const [left, top] = spot(where, note.getBoundingClientRect());
   const isSeen = where.bottom > 0 && where.top < innerHeight && top > 0;
   note.classList.toggle("tour-beside", isSeen);
-  // The note has no id: what has one would get its style by an attribute from htmx, which our policy forbids.
+  // The note has no id: for an element with one, htmx would set a style attribute, which the CSP forbids.
   note.style.setProperty("left", `${left}px`);
   note.style.setProperty("top", `${top}px`);
 }
@@ -59,7 +59,7 @@ function show() {
   place();
 }
 
-/** At a new stop: said aloud, and what it speaks of comes into view, after transcript.js has gone to the end. */
+/** At a new stop: announce it and scroll to its element, after transcript.js has scrolled to the end. */
 function look() {
   const words = tour()?.querySelector(".tour-words")?.textContent.trim() ?? "";
   if (words && words !== said) {

@@ -1,4 +1,4 @@
-/* Reading: stay at the end while at the end, copy, close edits. Focus is never moved by what arrives. */
+/* The transcript: stays scrolled to the end, copies texts, opens and closes edit forms. */
 
 import { showError } from "./base.js";
 import { copyText, sayCopied } from "./clipboard.js";
@@ -22,19 +22,19 @@ scroller.addEventListener("scroll", () => {
 }, { passive: true });
 
 new MutationObserver(follow).observe(scroller, { childList: true, subtree: true, characterData: true });
-// A drawer that opens, a field that grows, a window that turns: the end stays in sight.
+// The end stays visible when a drawer opens, the composer grows, or the window changes.
 new ResizeObserver(follow).observe(scroller);
 jump.addEventListener("click", () => { atEnd = true; toEnd(); });
 document.getElementById("composer")?.addEventListener("submit", () => { atEnd = true; toEnd(); });
-// What is said anew is answered there.
+// The answer to an edited message comes at the end.
 scroller.addEventListener("submit", ({ target }) => { if (target.matches(".edit form")) atEnd = true; });
-// What the reader asked for is where they are: an earlier course, a long result.
+// After loading an earlier course or a long result the reader stays where they are.
 scroller.addEventListener("htmx:beforeSwap", (event) => { if (event.detail.xhr.status === 200) atEnd = false; });
 toEnd();
 
 async function copy(button) {
   const from = (selector) => button.closest(".code, article").querySelector(selector);
-  // As it was written, not as it is drawn.
+  // The source text, not the rendered one.
   const source = button.dataset.copy === "code" ? from("pre") : from("template.source")?.content ?? from(".message-text");
   await copyText(source.textContent);
   sayCopied(button, words.copied);
@@ -60,11 +60,11 @@ function begin(edit) {
 }
 
 document.addEventListener("toggle", (event) => {
-  // What is under the composer is not in sight.
+  // The menu may be hidden under the composer.
   if (event.target.matches?.("details.message-menu[open]")) event.target.querySelector(".menu-panel").scrollIntoView({ block: "nearest" });
   if (event.target.matches?.("details.edit[open]:not([data-arrived])")) begin(event.target);
 }, true);
-// The form of a message is fetched.
+// A message's edit form is fetched when it is opened.
 scroller.addEventListener("htmx:afterSettle", ({ target }) => {
   if (target.matches("details.edit[open]:not([data-arrived]) > .edit-inside")) begin(target.parentElement);
 });

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import openai
 import pytest
 
 from dialogs.api.chunks import COMPACTED, COMPACTING
@@ -148,6 +149,15 @@ def test_models_are_listed_and_found_with_their_limits(openai_client: OpenAIClie
     assert listed[MODEL] == found
     # Of a window of 100,000 tokens a tenth is kept for the answer.
     assert [getattr(listed[one], "context_length") for one in (GUARDED, MODEL)] == [3500, 90_000]  # noqa: B009
+
+
+def test_a_client_whose_base_url_lacks_v1_is_told_what_there_is(served: Served) -> None:
+    client = OpenAIClient(served.stack.url, served.key)
+
+    with client.open() as opened, pytest.raises(openai.NotFoundError, match="There are /v1/") as refused:
+        opened.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": "Hello"}])
+
+    assert refused.value.code == "not_found"
 
 
 @pytest.mark.parametrize("kept", [0, 2])

@@ -35,7 +35,7 @@ def redis(settings: Any, tmp_path: Path) -> Iterator[Redis]:
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Grows with each look."""
     found: list[int] = []
-    monkeypatch.setattr(sweeper, "look", lambda: found.append(1))
+    monkeypatch.setattr(sweeper, "run_critic", lambda: found.append(1))
     return found
 
 
@@ -68,7 +68,7 @@ def test_what_fails_is_tried_again_sooner(redis: Redis, monkeypatch: pytest.Monk
     def broken() -> None:
         raise ConnectionError("no database")
 
-    monkeypatch.setattr(sweeper, "look", broken)
+    monkeypatch.setattr(sweeper, "run_critic", broken)
 
     with pytest.raises(ConnectionError):
         sweeper.keep_beat()

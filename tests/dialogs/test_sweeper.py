@@ -124,7 +124,7 @@ def test_a_worker_that_stops_sweeps_no_more_and_hands_its_turns_over(
 ) -> None:
     begun: list[Sweeper] = []
     later: list[object] = []
-    monkeypatch.setattr(tasks, "after", lambda _seconds, work: later.append(work))
+    monkeypatch.setattr(tasks, "run_later", lambda _seconds, work: later.append(work))
     # It would end the tests.
     monkeypatch.setattr(tasks, "end_when_idle", lambda: None)
     settings.DOMINDS_SWEEP_SECONDS = 60

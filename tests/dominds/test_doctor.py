@@ -12,14 +12,14 @@ from django.core.management import call_command
 
 from dialogs.models import LLM, Provider
 from dominds.management.commands import doctor
-from dominds.management.commands.doctor import Finding, State
+from dominds.management.commands.doctor import CheckResult, State
 from dominds.supervisor import lock, probes
 from tests.stack import manage, settings_of
 from tests.standins.ollama import OllamaStandin
 from tests.standins.serving import serving
 
 
-def found(check: Callable[[], Iterator[Finding]]) -> dict[str, Finding]:
+def found(check: Callable[[], Iterator[CheckResult]]) -> dict[str, CheckResult]:
     return {finding.name: finding for finding in check()}
 
 

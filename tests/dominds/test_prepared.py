@@ -13,8 +13,8 @@ from pytest_django import DjangoAssertNumQueries
 from dialogs.models import LLM, Dialog, Generation, Message, PrefixNode, Provider, ToolCall
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.turns.writes.messages import post_message
-from dominds.prepared import Many, asked_once, prepared, prepared_update
-from dominds.rows import add, add_all, add_unless_there, change
+from dominds.prepared import Many, cached_reads, prepared, prepared_update
+from dominds.rows import insert, insert_all, insert_or_ignore, update
 
 pytestmark = pytest.mark.django_db
 JOINED = ("agent", "llm__provider", "llm__bounds", "current_leaf__course__head_run")
@@ -94,7 +94,7 @@ def test_other_values_find_other_rows(asked: Dialog) -> None:
 def test_where_nothing_is_written_the_same_is_asked_once(
     asked: Dialog, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    with asked_once(), django_assert_num_queries(2):
+    with cached_reads(), django_assert_num_queries(2):
         first, again, other = contents("Hello, 世界"), contents("Hello, 世界"), contents("Nobody said this.")
     Message.objects.update(content="Changed")
 
@@ -154,7 +154,7 @@ def test_what_is_there_already_is_not_stored_twice(asked: Dialog) -> None:
     rows = [PrefixNode(owner=asked.owner, sha256="a" * 64, message=asked.current_leaf) for _each in range(2)]
 
     for row in rows:
-        add_unless_there(row)
+        insert_or_ignore(row)
 
     assert list(PrefixNode.objects.values_list("pk", flat=True)) == [rows[0].pk]
     assert rows[1].pk is None
@@ -175,7 +175,7 @@ def test_a_row_is_stored_whole(asked: Dialog) -> None:
         manifest={"messages": [leaf.pk], "options": {"a": None}},
     )
 
-    add(row)
+    insert(row)
 
     assert row.pk
     stored = Generation.objects.get(pk=row.pk)
@@ -188,7 +188,7 @@ def test_a_row_is_stored_whole(asked: Dialog) -> None:
 def test_a_row_that_brings_its_id_keeps_it(asked: Dialog) -> None:
     row = Dialog(owner=asked.owner, agent=asked.agent, llm=asked.llm, active_at=asked.active_at)
 
-    add(row)
+    insert(row)
 
     assert Dialog.objects.get(pk=row.pk).agent == asked.agent
 
@@ -199,7 +199,7 @@ def test_many_rows_are_stored_in_their_order(asked: Dialog, count: int) -> None:
     assert leaf is not None
     rows = [ToolCall(message=leaf, position=number, call_id=str(number), name="look") for number in range(count)]
 
-    add_all(rows)
+    insert_all(rows)
 
     assert list(ToolCall.objects.values_list("pk", "call_id").order_by("pk")) == [(one.pk, one.call_id) for one in rows]
 
@@ -207,7 +207,7 @@ def test_many_rows_are_stored_in_their_order(asked: Dialog, count: int) -> None:
 def test_only_the_named_fields_are_changed(asked: Dialog) -> None:
     asked.title, asked.taskdoc = "New", "Nobody stores this"
 
-    change(asked, "title")
+    update(asked, "title")
 
     stored = Dialog.objects.get(pk=asked.pk)
     assert (stored.title, stored.taskdoc) == ("New", "")
@@ -217,7 +217,7 @@ def test_a_reference_is_changed_by_its_name(asked: Dialog) -> None:
     provider = Provider.objects.create(name="other", kind="openai", base_url="http://127.0.0.1:9/v1")
     asked.llm = LLM.objects.create(provider=provider, model_id="other")
 
-    change(asked, "llm")
+    update(asked, "llm")
 
     assert Dialog.objects.get(pk=asked.pk).llm.model_id == "other"
 
@@ -229,7 +229,7 @@ def test_a_message_that_is_stored_by_hand_is_one(asked: Dialog) -> None:
         dialog=asked, course=leaf.course, seq=90, parent=leaf, turn=1, role=Role.ASSISTANT, origin=MessageOrigin.AGENT
     )
 
-    add(row)
+    insert(row)
 
     assert list(leaf.children.all()) == [row]
 

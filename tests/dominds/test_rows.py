@@ -30,7 +30,7 @@ from dialogs.common.threads import WarmThreads, _connected
 from dialogs.models import LLM, Agent, ClientConversation, Course, Dialog, Message, PrefixNode, SearchText
 from dialogs.models.message import MessageOrigin, Role
 from dominds.prepared import cursor_of, database, rows_of
-from dominds.rows import FEW, _column, _values, add, add_all, new, same_again
+from dominds.rows import FEW, _column, _values, copied, insert, insert_all, new
 
 pytestmark = pytest.mark.django_db
 MODELS = [one for name in ("dialogs", "health") for one in apps.get_app_config(name).get_models()]
@@ -64,8 +64,8 @@ def test_a_new_row_is_stored_as_it_is(dialog: Dialog) -> None:
     course = Course.objects.get(dialog=dialog)
     said: dict[str, Any] = {"role": Role.USER, "origin": MessageOrigin.TYPED, "content": "Hello", "parts": {"a": [1]}}
     message = new(Message, dialog=dialog, course=course, seq=77, parent=None, turn=1, **said)
-    add(message)
-    add(new(SearchText, message=message, words="hello"))
+    insert(message)
+    insert(new(SearchText, message=message, words="hello"))
 
     stored = Message.objects.select_related("search_text").get(pk=message.pk)
     assert {name: getattr(stored, name) for name in said} == said
@@ -141,12 +141,12 @@ def test_several_rows_are_stored_at_once(dialog: Dialog, django_assert_num_queri
     course = Course.objects.get(dialog=dialog)
     said = [new(Message, dialog=dialog, course=course, seq=90 + at, turn=1, role=Role.USER) for at in range(count)]
     for one in said:
-        add(one)
+        insert(one)
 
     with django_assert_num_queries(min(1, count)):
-        add_all(new(SearchText, message=one, words=f"word{one.seq}") for one in said)
+        insert_all(new(SearchText, message=one, words=f"word{one.seq}") for one in said)
     with django_assert_num_queries(min(1, count)):
-        add_all(new(PrefixNode, owner_id=dialog.owner_id, sha256=f"{one.seq}", message=one) for one in said)
+        insert_all(new(PrefixNode, owner_id=dialog.owner_id, sha256=f"{one.seq}", message=one) for one in said)
 
     found = SearchText.objects.filter(message__in=said).values_list("message__seq", "words")
     assert sorted(found) == [(90 + at, f"word{90 + at}") for at in range(count)]
@@ -157,7 +157,7 @@ def test_the_same_row_again_is_one_of_its_own(dialog: Dialog, django_assert_num_
     found = Dialog.objects.select_related("llm__provider").get(pk=dialog.pk)
 
     with django_assert_num_queries(0):
-        again = same_again(found)
+        again = copied(found)
         assert again == found
         assert again.llm is found.llm
         assert vars(again) | {"_state": None} == vars(found) | {"_state": None}

@@ -68,11 +68,11 @@ visitor = Client(headers={"host": "127.0.0.1"})
 visitor.force_login(User.objects.get(username="admin"))
 known = {"uuid:dialog_id": [one.pk for one in Dialog.objects.order_by("title")]}
 full = Dialog.objects.get(title="Reading list")
-of_full = {"int:message_id": full.messages, "int:run_id": CompactionRun.objects.filter(dialog=full),
-    "int:generation_id": Generation.objects.filter(dialog=full), "int:key_id": ApiKey.objects,
-    "int:proposal_id": Proposal.objects, "int:task_id": CleanupTask.objects}
+of_full = {"number:message_id": full.messages, "number:run_id": CompactionRun.objects.filter(dialog=full),
+    "number:generation_id": Generation.objects.filter(dialog=full), "number:key_id": ApiKey.objects,
+    "number:proposal_id": Proposal.objects, "number:task_id": CleanupTask.objects}
 ids = {name: rows.order_by("pk").values_list("pk", flat=True).first() for name, rows in of_full.items()}
-ids |= {"int:number": 1, "int:place": 0}
+ids |= {"number:number": 1, "number:place": 0}
 found = []
 for route in flat(get_resolver().url_patterns):
     if route.startswith(("admin/", "v1/", "static/", "welcome/")):

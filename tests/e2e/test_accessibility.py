@@ -34,7 +34,7 @@ def pages(stack: Stack) -> list[str]:
 
 @pytest.fixture
 def visitor(page: Page, stack: Stack, pages: list[str]) -> Page:
-    assert len(pages) > 40
+    assert len(pages) > 45
     sign_in(page, stack)
     return page
 

@@ -217,6 +217,7 @@ def test_a_message_is_pinned_and_tagged_by_keyboard_and_another_is_the_end_of_wh
     menu.press("Enter")
     row.get_by_role("button", name="Pin: never compact this").press("Enter")
     expect(row.locator(".pill-pinned")).to_be_visible()
+    expect(chat.locator("#live-region")).to_contain_text("pinned")
     expect(menu).to_be_focused()
 
     menu.press("Enter")
@@ -224,6 +225,7 @@ def test_a_message_is_pinned_and_tagged_by_keyboard_and_another_is_the_end_of_wh
     row.get_by_label("Area").fill("To Do List")
     row.get_by_label("Area").press("Enter")
     expect(row.locator(".pill-priority")).to_have_text("P1: To Do List")
+    expect(chat.locator("#live-region")).to_contain_text("priority set")
     menu.press("Enter")
     expect(row.get_by_label("Priority")).to_have_value("1")
     expect(row.get_by_label("Area")).to_have_value("To Do List")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, Route, WebSocketRoute, expect
 
 from tests.e2e.steps import (
     NO_WIDER,
@@ -246,6 +248,29 @@ def type_meanwhile(page: Page) -> None:
     expect(page.get_by_text("waits its turn")).to_be_visible()
     expect(answers(page)).to_have_count(2)
     expect(page.get_by_text("waits its turn")).to_have_count(0)
+
+
+def test_a_message_is_shown_although_the_socket_died_without_a_word(page: Page, scripted: Stack) -> None:
+    """As after a computer has slept. What is typed while nothing comes is a draft."""
+    sockets: list[WebSocketRoute] = []
+    died = False
+
+    def pass_on(socket: WebSocketRoute) -> None:
+        sockets.append(socket)
+        socket.connect_to_server().on_message(lambda text: None if died and socket is sockets[0] else socket.send(text))
+
+    page.route_web_socket(re.compile("/ws/dialogs/"), pass_on)
+    begin_dialog(page, scripted)
+    ask(page, "healthy")
+
+    died = True
+    composer(page).fill("healthy again")
+    composer(page).press("Enter")
+    expect(composer(page)).to_have_value("")
+    composer(page).fill("to be con")
+
+    expect(answers(page)).to_have_count(2)
+    expect(composer(page)).to_have_value("to be con")
 
 
 def test_a_turn_that_waits_for_its_provider_says_so_and_is_stopped_or_answered_in_its_turn(

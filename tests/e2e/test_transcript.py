@@ -65,6 +65,12 @@ PRESS_AT_ONCE = """id => new MutationObserver((changes, observer) => {
 }).observe(document.body, { childList: true, subtree: true })"""
 
 
+MIDDLES = """buttons => buttons.map((one) => {
+    const { top, bottom } = one.getBoundingClientRect();
+    return Math.round(top + bottom);
+})"""
+
+
 def test_what_a_reader_has_opened_or_typed_stays_while_the_dialog_goes_on_and_what_comes_can_be_pressed_at_once(
     chat: Page, scripted: Stack
 ) -> None:
@@ -249,7 +255,8 @@ def test_what_was_typed_into_a_message_that_is_said_anew_in_another_tab_goes_int
     other.goto(chat.url)
     for tab in (chat, other):
         tab.locator(".message-row.user").get_by_text("Edit").click()
-    chat.get_by_label("Your message").first.fill("What was it like then?")
+    # Not the composer, which has the same label, while the form is on its way.
+    chat.locator(".message-row.user").get_by_label("Your message").fill("What was it like then?")
 
     mine = other.locator(".message-row.user")
     mine.get_by_label("Your message").fill("And now?")
@@ -284,6 +291,16 @@ def test_what_is_said_anew_is_followed_to_its_end_and_the_way_there_lies_over_no
     assert box is not None
     assert scroller is not None
     assert box["y"] >= scroller["y"] + scroller["height"]
+
+
+def test_the_buttons_below_an_answer_go_to_the_next_line_together(chat: Page) -> None:
+    buttons, places = answers(chat).locator("[data-copy], [action$='/retry/'] button, .message-menu > summary"), []
+
+    for width in range(300, 420, 10):
+        chat.set_viewport_size({"width": width, "height": 600})
+        places.append(buttons.evaluate_all(MIDDLES))
+
+    assert [len(set(middles)) for middles in places] == [1] * len(places)
 
 
 def test_an_open_page_goes_on_by_itself_after_each_process_was_killed(page: Page, scripted: Stack) -> None:

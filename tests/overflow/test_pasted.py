@@ -18,7 +18,7 @@ from dialogs.pages.writes import create_dialog
 from dialogs.turns.writes.messages import retry
 from health.models import CompactionRun
 from tests.dialogs.driver.conftest import ask_and_drive, drive_until_idle
-from tests.dialogs.pages.views.pages import page
+from tests.dialogs.pages.views.pages import Page, page
 from tests.overflow.conftest import Build
 from tests.overflow.house import WAYS
 from tests.overflow.talk import prose
@@ -62,7 +62,8 @@ def test_it_is_refused_with_both_sizes_and_can_be_shortened_where_it_was_refused
     dialog = pasted(size)
     client.force_login(alice)
 
-    shown = page(client, f"/dialogs/{dialog.pk}/")
+    html = client.get(f"/dialogs/{dialog.pk}/").content.decode()
+    shown = Page(html)
 
     assert dialog.courses.count() == 1, "a new course would hold the same text"
     assert re.search(r"≈[\d,]+ tokens.* ([\d,]+|≈[\d,]+ of them)\.?", shown.text)
@@ -73,6 +74,9 @@ def test_it_is_refused_with_both_sizes_and_can_be_shortened_where_it_was_refused
     assert leaf.origin == MessageOrigin.TYPED
     there = f"/dialogs/{dialog.pk}/messages/{leaf.pk}/edit/"
     assert f"{there}form/" in shown.links()
+    [told] = re.findall(r'<div class="attempt-told" role="alert">.*?</div>', html, flags=re.DOTALL)
+    assert "tokens" in told, "what a screen reader announces says why"
+    assert there not in told, "and does not read out the whole text once more"
     assert leaf.content in page(client, f"{there}form/").text, "the text is there, to be shortened"
 
     client.post(there, {"content": "Summarise what harbours do."})

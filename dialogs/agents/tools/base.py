@@ -1,7 +1,7 @@
-"""What a tool is: a name, a description, a JSON schema, and what it does. Two kinds, by where they reach.
+"""Tools: a name, a description, a JSON schema and a function. Two kinds: on the dialog, and outside the database.
 
-A tool answers with text for the model. It raises ToolError to say what went wrong; any other exception is a
-fault of ours, logged, and told to the model in general words.
+A tool returns a text for the model. It raises ToolError with a text for the model; any other exception is a bug, which
+is logged, and the model gets a general sentence.
 """
 
 from __future__ import annotations

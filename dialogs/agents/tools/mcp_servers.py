@@ -1,8 +1,8 @@
 """Speaking to MCP servers: calling a tool, and asking what there is.
 
-Each call has a session of its own, bounded in time and closed whatever happens. All that can go wrong with a server
-becomes a ToolError in words, for an agent and an admin. What the server itself said is quoted with its secrets blacked
-out: the words go to a model, and into a page.
+Each call has its own session, which is bounded in time and always closed. Every failure of a server becomes a ToolError
+with a text for an agent and an admin. Texts of the server are quoted without its secrets, since they go to a model and
+into pages.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Tools for what survives a course: reminders, the Taskdoc, a look back into earlier courses, and `recall`, a look into
-what was compacted away, quoted as history. And those that steer the dialog: end the course, ask the person, call the
-goal reached.
+"""Tools for what survives a course: reminders, the Taskdoc, reading earlier courses, and `recall`, which quotes from
+the archive. And tools that steer the dialog: end the course, ask the person, declare the goal reached.
 
 `clear_mind` and `ask_human` are performed by the round (`run_tools.py`): one comes last, the other waits.
 """
@@ -19,7 +18,7 @@ from dialogs.models import Dialog, Reminder
 from dialogs.models.dialog import Author
 from dialogs.transcript.reads.courses import course_page
 from dialogs.transcript.reads.tool_calls import ASK_HUMAN, CLEAR_MIND
-from dialogs.transcript.search import MOST_QUOTED, NOTHING, QUOTED, Passage, recalled
+from dialogs.transcript.search import MOST_QUOTED, NOTHING, QUOTED, ArchivePassage, recalled
 from dialogs.transcript.trimmed_history import is_trimmed
 from dialogs.transcript.writes.dialog_row import current_course
 from dialogs.turns.writes.autonomous import finish_run
@@ -110,7 +109,7 @@ def recall(dialog: Dialog, arguments: Arguments) -> str:
     return HEAD + "".join(_within(map(_quoted, best), counter_of(dialog.llm)))
 
 
-def _quoted(passage: Passage) -> str:
+def _quoted(passage: ArchivePassage) -> str:
     said = passage.message
     lines = harmless(passage.text).splitlines()
     place = f"message {said.seq}, course {said.course.number}, {said.created_at:%Y-%m-%d %H:%M} UTC, {said.role}"

@@ -1,7 +1,7 @@
-"""Schemas that foreign servers write for their tools: which ones are taken, and how arguments are held against one.
+"""JSON schemas from MCP servers: which are accepted, and checking arguments against one.
 
-Whatever a schema says, checking it asks no other address, ends soon, and holds up nobody: patterns, which can take for
-ever, are left to the model that reads them and the server that wrote them.
+Checking loads no other address and takes bounded time, whatever the schema. So patterns, which may take very long, are
+not checked: the server does that.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.db.models import BigIntegerField, CharField, F, Q, QuerySet
 
-from dialogs.api.reads.trimmed import LEAST_ANSWERED, LEAST_KNOWN, MOST_ALIKE, Trimmed, trimmed
+from dialogs.api.reads.trimmed import LEAST_ANSWERED, LEAST_KNOWN, MOST_ALIKE, SAID, Trimmed, trimmed
 from dialogs.api.requests import ClientMessage, ClientRequest
 from dialogs.models import ApiKey, Dialog, Generation, Message, PrefixNode, ToolCall
 from dialogs.models.message import MessageOrigin, Role
@@ -46,7 +46,7 @@ VOLATILE = re.compile(
 )
 
 
-class Known(NamedTuple):
+class KnownPrefix(NamedTuple):
     """The first `length` messages of a request end with a stored message, in each of these dialogs, newest first.
 
     None of them is stored where `length` is 0: then a message, if any, is of the dialog whose history was replaced.
@@ -62,7 +62,7 @@ class Known(NamedTuple):
     trimmed: Trimmed | None = None
 
 
-class Place(NamedTuple):
+class PrefixEnd(NamedTuple):
     """A stored message that ends a prefix; `chat` is the client's name of its conversation."""
 
     message_id: int
@@ -74,13 +74,13 @@ class Place(NamedTuple):
 # Of the view that holds: what no request is made of.
 NOT_SENT = tuple(f"course__head_run__{name}" for name in LARGE if name != "view")
 # By the hash of a prefix, newest first.
-Places = dict[str, list[Place]]
+PrefixEnds = dict[str, list[PrefixEnd]]
 
 
-def longest_known(*, owner: User, request: ClientRequest) -> Known:
+def longest_known(*, owner: User, request: ClientRequest) -> KnownPrefix:
     if not may_be_known(request):
         summarised = _summarised(owner, request)
-        return Known(0, _leaf(summarised) if summarised else ())
+        return KnownPrefix(0, _leaf(summarised) if summarised else ())
     for start, end in _spans(len(request.messages)):
         places = _places(owner, request.messages[start:end], request.dialog_id)
         for length in range(end, start, -1):
@@ -90,7 +90,9 @@ def longest_known(*, owner: User, request: ClientRequest) -> Known:
                 if has_answers and (known := _trimmed(owner, request)):
                     return known
                 found = meant if length > MOST_FRAMED else _settled(meant, places, request, length)
-                return Known(length, _messages(found, request)) if found else _begun_alike(places, request, length)
+                return (
+                    KnownPrefix(length, _messages(found, request)) if found else _begun_alike(places, request, length)
+                )
     return _trimmed(owner, request) or _replaced(owner, request)
 
 
@@ -112,32 +114,32 @@ def _spans(length: int) -> Iterator[tuple[int, int]]:
         end = start
 
 
-def _trimmed(owner: User, request: ClientRequest) -> Known | None:
-    """A client that leaves out or shortens what is old, where its instructions are those of the conversation."""
+def _trimmed(owner: User, request: ClientRequest) -> KnownPrefix | None:
+    """A client that leaves out or shortens what is old, where its instructions begin as those of the conversation."""
     found = trimmed(owner.pk, request)
     last = _message(found.message_id) if found else []
-    is_same = bool(last) and is_same_instruction(last[0].dialog.client.instructions, request)
-    return Known(found.length, tuple(last), trimmed=found) if found and is_same else None
+    is_same = bool(last) and _begins_same_instruction(last[0].dialog.client.instructions, request)
+    return KnownPrefix(found.length, tuple(last), trimmed=found) if found and is_same else None
 
 
-def _replaced(owner: User, request: ClientRequest) -> Known:
+def _replaced(owner: User, request: ClientRequest) -> KnownPrefix:
     """A client that compacts its own history sends a summary, and behind it what we had answered lately.
 
     Or nothing but the summary, where it had asked us for it.
     """
     dialogs = Dialog.objects.filter(owner=owner, is_client_driven=True, trashed_at=None, client__model=request.model)
     if request.dialog_id:
-        return Known(0, _leaf(UUID(request.dialog_id)))
+        return KnownPrefix(0, _leaf(UUID(request.dialog_id)))
     if summarised := _summarised(owner, request):
-        return Known(0, _leaf(summarised))
+        return KnownPrefix(0, _leaf(summarised))
     if not any(message.role == Role.ASSISTANT for message in request.messages):
-        return Known(0, ())
+        return KnownPrefix(0, ())
     newest = dialogs.filter(client__chat=request.chat).select_related("client").order_by("-active_at")[:MOST_ALIKE]
-    alike = [one.pk for one in newest if is_same_instruction(one.client.instructions, request)]
+    alike = [one.pk for one in newest if _begins_same_instruction(one.client.instructions, request)]
     answers = _answers_of_ours(alike, request) if alike else {}
     said = {dialog: sum(found.values()) for dialog, found in answers.items()}
     best = max(said, key=lambda dialog: said[dialog], default=None)
-    return Known(0, _leaf(best) if best and said[best] >= LEAST_ANSWERED else ())
+    return KnownPrefix(0, _leaf(best) if best and said[best] >= LEAST_ANSWERED else ())
 
 
 def _summarised(owner: User, request: ClientRequest) -> UUID | None:
@@ -148,8 +150,9 @@ def _summarised(owner: User, request: ClientRequest) -> UUID | None:
     clients = Q(dialog__client__model=request.model, dialog__client__chat=request.chat, dialog__trashed_at=None)
     leaves = Message.objects.filter(clients, pk=F("dialog__current_leaf"), origin=MessageOrigin.AGENT)
     newest = leaves.filter(dialog__owner=owner, dialog__is_client_driven=True).order_by("-dialog__active_at")
-    for dialog, said, asked in newest.values_list("dialog", "content", "parent__content")[:MOST_ALIKE]:
-        if len(said) >= LEAST_ANSWERED and said.strip() in begins and ASKS_FOR_SUMMARY.search(asked or ""):
+    rows = newest.annotate(said=SAID).values_list("dialog", "said", "parent__content")
+    for dialog, said, asked in rows[:MOST_ALIKE]:
+        if len(said) >= LEAST_ANSWERED and said in begins and ASKS_FOR_SUMMARY.search(asked or ""):
             return dialog
     return None
 
@@ -159,15 +162,15 @@ def _leaf(dialog_id: UUID) -> tuple[Message, ...]:
     return tuple(rows.order_by("-seq")[:1])
 
 
-def _at(places: Places, request: ClientRequest, length: int) -> list[Place]:
+def _at(places: PrefixEnds, request: ClientRequest, length: int) -> list[PrefixEnd]:
     return places.get(request.messages[length - 1].prefix, [])
 
 
-def _places(owner: User, messages: Sequence[ClientMessage], dialog_id: str) -> Places:
+def _places(owner: User, messages: Sequence[ClientMessage], dialog_id: str) -> PrefixEnds:
     rows = _nodes(owner.pk, [message.prefix for message in messages])
-    found: Places = {}
+    found: PrefixEnds = {}
     for sha256, *place in sorted(rows, key=itemgetter(1), reverse=True):
-        found.setdefault(sha256, []).append(Place(*place))
+        found.setdefault(sha256, []).append(PrefixEnd(*place))
     if dialog_id:
         found = {one: [place for place in found[one] if place.dialog_id == UUID(dialog_id)] for one in found}
     return found
@@ -180,7 +183,7 @@ def _nodes(owner_id: Any, hashes: Any) -> QuerySet[PrefixNode, Any]:
     return rows.order_by().values_list("sha256", *place)
 
 
-def _messages(places: Iterable[Place], request: ClientRequest) -> tuple[Message, ...]:
+def _messages(places: Iterable[PrefixEnd], request: ClientRequest) -> tuple[Message, ...]:
     """The newest first; before them those whose instructions are the request's."""
     ids = {place.message_id for place in places}
     rows = _message(*ids) if len(ids) == 1 else sorted(_those(ids), key=attrgetter("id"), reverse=True)
@@ -209,6 +212,13 @@ def is_same_instruction(before: str, request: ClientRequest) -> bool:
     return before == request.instructions or VOLATILE.sub("", before) == VOLATILE.sub("", request.instructions)
 
 
+def _begins_same_instruction(before: str, request: ClientRequest) -> bool:
+    """The same instructions, perhaps with a note of the client's own behind them: that messages are gone, or what they
+    said. Their first line tells."""
+    lines = (VOLATILE.sub("", text.split("\n")[0]) for text in (before, request.instructions))
+    return not before or len(set(lines)) == 1
+
+
 def _is_meant(chat: str, request: ClientRequest, length: int) -> bool:
     """Another chat of the same client is another dialog, however alike they begin."""
     if request.dialog_id:
@@ -218,7 +228,7 @@ def _is_meant(chat: str, request: ClientRequest, length: int) -> bool:
     return length >= LEAST_KNOWN
 
 
-def _settled(meant: Iterable[Place], places: Places, request: ClientRequest, length: int) -> list[Place]:
+def _settled(meant: Iterable[PrefixEnd], places: PrefixEnds, request: ClientRequest, length: int) -> list[PrefixEnd]:
     """Those of dialogs that are named, or that say by the prefix itself that they are this conversation."""
     before = [place for at in range(1, length + 1) for place in _at(places, request, at)]
     ours = {place.dialog_id for place in before if place.origin == MessageOrigin.AGENT}
@@ -227,16 +237,16 @@ def _settled(meant: Iterable[Place], places: Places, request: ClientRequest, len
     return found or _asked(meant, [place.message_id for place in before], request)
 
 
-def _asked(meant: Iterable[Place], branch: Sequence[int], request: ClientRequest) -> list[Place]:
+def _asked(meant: Iterable[PrefixEnd], branch: Sequence[int], request: ClientRequest) -> list[PrefixEnd]:
     """Those of dialogs in which we were asked to answer a message of the prefix, with the same instructions."""
     asked = Generation.objects.filter(prompt_leaf__in=branch).select_related("dialog__client")
     same = {one.dialog_id for one in asked if is_same_instruction(one.dialog.client.instructions, request)}
     return [place for place in meant if place.dialog_id in same]
 
 
-def _begun_alike(places: Places, request: ClientRequest, longest: int) -> Known:
+def _begun_alike(places: PrefixEnds, request: ClientRequest, longest: int) -> KnownPrefix:
     """None of the prefixes holds anything of ours: where the rest of the history does, else nowhere."""
-    alike: dict[UUID, tuple[int, Place]] = {}
+    alike: dict[UUID, tuple[int, PrefixEnd]] = {}
     for length in range(longest, LEAST_KNOWN - 1, -1):
         for place in _at(places, request, length):
             if _is_meant(place.chat, request, length):
@@ -248,8 +258,8 @@ def _begun_alike(places: Places, request: ClientRequest, longest: int) -> Known:
         length, place = alike[dialog]
         is_made_anew = _has_more(request, length, answers[dialog]) and _has_moved_on(place)
         frame = _frame(request, min(*answers[dialog], _first_asked(place, request))) if is_made_anew else 0
-        return Known(length, _messages([place], request), frame)
-    return Known(0, (), _frame(request, longest) if _is_frame(request, longest, conversations=len(alike)) else 0)
+        return KnownPrefix(length, _messages([place], request), frame)
+    return KnownPrefix(0, (), _frame(request, longest) if _is_frame(request, longest, conversations=len(alike)) else 0)
 
 
 def _answers_of_ours(dialogs: Sequence[UUID], request: ClientRequest) -> dict[UUID, dict[int, int]]:
@@ -260,10 +270,8 @@ def _answers_of_ours(dialogs: Sequence[UUID], request: ClientRequest) -> dict[UU
     call_ids = {call.id: at for at, one in reversed(said) for call in one.calls if call.id}
     made = Message.objects.filter(dialog__in=dialogs, origin=MessageOrigin.AGENT)
     found: dict[UUID, dict[int, int]] = {}
-    # As it was made it may end with a line break.
-    wanted = [*texts, *(f"{text}\n" for text in texts), *(one.text for _at, one in said if one.text.strip())]
-    for dialog, text in made.filter(content__in=wanted).values_list("dialog", "content"):
-        found.setdefault(dialog, {})[texts[text.strip()]] = len(text.strip())
+    for dialog, text in made.annotate(said=SAID).filter(said__in=texts).values_list("dialog", "said"):
+        found.setdefault(dialog, {})[texts[text]] = len(text)
     calls = ToolCall.objects.filter(message__in=made, call_id__in=call_ids)
     for dialog, call_id in calls.values_list("message__dialog", "call_id") if call_ids else ():
         found.setdefault(dialog, {})[call_ids[call_id]] = len(call_id)
@@ -277,7 +285,7 @@ def _has_more(request: ClientRequest, length: int, ours: Collection[int]) -> boo
     return any(one.role == Role.ASSISTANT and at not in ours for at, one in rest)
 
 
-def _has_moved_on(place: Place) -> bool:
+def _has_moved_on(place: PrefixEnd) -> bool:
     """What the client had put behind this prefix, a message with an answer that is not ours, stands there no more.
 
     So it makes its requests up anew each time, and what it leaves in front is no history of a person's.
@@ -286,7 +294,7 @@ def _has_moved_on(place: Place) -> bool:
     return gone.filter(origin=MessageOrigin.CLIENT).exists()
 
 
-def _first_asked(place: Place, request: ClientRequest) -> int:
+def _first_asked(place: PrefixEnd, request: ClientRequest) -> int:
     """Where the request has what we were asked first in this dialog; its end, where it has that no more.
 
     While that was the newest message a client may have written more below it than it sends later.

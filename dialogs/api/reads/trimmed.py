@@ -1,7 +1,8 @@
 """Where a client that trims its own history goes on: in one stored conversation, of which it leaves out what is old.
 
 It sends its newest messages as they stand there one after another, and before them perhaps its first ones, one of
-which it may have changed, or a note that something is missing. Old results may be shortened, and old images gone.
+which it may have changed, or a note that something is missing. Old results and a stopped answer may be shortened, and
+old images gone.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import BigIntegerField, CharField, F, IntegerField, QuerySet, TextField
+from django.db import models
+from django.db.models import BigIntegerField, CharField, F, IntegerField, Q, QuerySet, TextField, Value
+from django.db.models.functions import StrIndex, Substr
 
 from dialogs.api.canonical import canonical_again, chained_below, following
 from dialogs.api.requests import ClientMessage, ClientRequest
@@ -33,6 +36,11 @@ REACH = 4
 MOST_PLACES = 3
 # A client keeps so many messages in front at the most, and so much of them may be its own note.
 MOST_FIRST, MOST_NOTED = 5, 500
+# A stored answer without the thoughts in front and the blanks around it, which clients take away.
+_BEHIND_THOUGHTS = Substr("content", StrIndex("content", Value("</think>")) + len("</think>"))
+_THINKS = models.When(content__startswith="<think>", content__contains="</think>", then=_BEHIND_THOUGHTS)
+_WORDS = models.Case(_THINKS, default="content", output_field=TextField())
+SAID = models.Func(_WORDS, Value(" \t\r\n\f\v\xa0\u3000"), function="TRIM", output_field=TextField())
 
 
 class Trimmed(NamedTuple):
@@ -78,15 +86,18 @@ def trimmed(owner_id: int, request: ClientRequest) -> Trimmed | None:
 def _ends(owner_id: int, request: ClientRequest, answer: ClientMessage) -> list[Message]:
     """Where the answer stands near the end of a dialog, the newest first."""
     whose = (owner_id, request.model, request.chat, REACH * len(request.messages) + MOST_ALIKE)
-    text = answer.text.strip()
-    rows = _calling(*whose, answer.calls[0].id) if answer.calls else _saying(*whose, {answer.text, text, f"{text}\n"})
+    rows = _calling(*whose, answer.calls[0].id) if answer.calls else _saying(*whose, answer.text.strip())
     named = [row for row in rows if request.dialog_id in ("", str(row.dialog_id))]
     return sorted(named, key=attrgetter("pk"), reverse=True)[:MOST_PLACES]
 
 
-@prepared(BigIntegerField(), CharField(), CharField(), IntegerField(), Many(TextField()))
-def _saying(owner_id: Any, model: Any, chat: Any, reach: Any, texts: Any) -> QuerySet[Message]:
-    return _near(owner_id, model, chat, reach).filter(content__in=texts)
+@prepared(BigIntegerField(), CharField(), CharField(), IntegerField(), TextField())
+def _saying(owner_id: Any, model: Any, chat: Any, reach: Any, text: Any) -> QuerySet[Message]:
+    return (
+        _near(owner_id, model, chat, reach)
+        .alias(said=SAID)
+        .filter(Q(said=text) | Q(cut_short=True, content__startswith=text))
+    )
 
 
 @prepared(BigIntegerField(), CharField(), CharField(), IntegerField(), CharField())
@@ -188,10 +199,12 @@ def _nodes(ids: Any) -> QuerySet[PrefixNode, Any]:
 
 
 def _is_shortened(one: ClientMessage, stored: Message) -> bool:
-    """A result of the same call in half of the words or fewer, or a message without its images. A result that says as
-    much in other words is another one."""
+    """A result of the same call in half of the words or fewer, as much of a stopped answer as the client got, or a
+    message without its images. A result that says as much in other words is another one."""
     if one.role != stored.role or "content" in one.wire:
         return False
+    if stored.cut_short:
+        return bool(one.text) and stored.content.startswith(one.text)
     if one.role == Role.TOOL:
         return one.tool_call_id == stored.parts.get("tool_call_id") and len(one.text) <= len(stored.content) / 2
     has_media = "content" in stored.parts.get("wire", {})

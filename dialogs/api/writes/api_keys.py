@@ -31,7 +31,7 @@ class InvalidApiKey(ValueError):
     """`str(error)` is a translated sentence that says what is wrong."""
 
 
-class Chosen(TypedDict, total=False):
+class KeyOptions(TypedDict, total=False):
     """What a person chooses of a key, now and later; what is left out stays as it is."""
 
     name: str
@@ -43,7 +43,7 @@ class Chosen(TypedDict, total=False):
 
 
 @transaction.atomic
-def create_key(*, owner: User, scope: str = ApiKey.Scope.CHAT, **chosen: Unpack[Chosen]) -> tuple[ApiKey, str]:
+def create_key(*, owner: User, scope: str = ApiKey.Scope.CHAT, **chosen: Unpack[KeyOptions]) -> tuple[ApiKey, str]:
     """A new key, and its secret, which nobody can read again."""
     secret = MARK + secrets.token_urlsafe(SECRET_BYTES)
     key = ApiKey(owner=owner, prefix=secret[:PREFIX_CHARS], sha256=fingerprint(secret), scope=scope)
@@ -52,7 +52,7 @@ def create_key(*, owner: User, scope: str = ApiKey.Scope.CHAT, **chosen: Unpack[
 
 
 @transaction.atomic
-def change_key(*, key: ApiKey, **chosen: Unpack[Chosen]) -> ApiKey:
+def change_key(*, key: ApiKey, **chosen: Unpack[KeyOptions]) -> ApiKey:
     """All but its secret and its scope: who handed out a key that reads must not find it chatting."""
     row = ApiKey.objects.select_for_update().get(pk=key.pk)
     if row.revoked_at:
@@ -75,7 +75,7 @@ def touch(key: ApiKey) -> None:
     ApiKey.objects.filter(unnoted, pk=key.pk).update(last_used_at=now)
 
 
-def _fill(key: ApiKey, chosen: Chosen) -> None:
+def _fill(key: ApiKey, chosen: KeyOptions) -> None:
     expires_at, requests_per_minute = chosen.get("expires_at"), chosen.get("requests_per_minute")
     if expires_at and expires_at != key.expires_at and expires_at <= timezone.now():
         raise InvalidApiKey(_("The day when a key expires must be in the future."))

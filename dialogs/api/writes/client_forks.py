@@ -1,7 +1,7 @@
 """A copy of a client's conversation up to one message, for a second request from there while the first runs.
 
-Messages, calls and prefixes are copied, and the view that holds: what was compacted is not compacted again. So is what
-a person laid down, pinned or chose in the conversation, and its reminders.
+Copied are messages, calls and prefixes; the view in force, so that nothing is compacted again; a person's rules, marks
+and choices; and reminders.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ CHOSEN = ("standing_rules", "compaction", "own_tools")
 
 
 def fork(end: Message, *, owner: User) -> tuple[Dialog, Course]:
-    """A dialog at rest whose only branch says what led to `end`. Its caller is in a transaction, and saves the row."""
+    """A dialog at rest whose only branch is a copy of the messages up to `end`. The caller has a transaction and saves
+    it."""
     source = end.dialog
     branch = course_branch(end)
     chosen = {name: getattr(source, name) for name in CHOSEN}

@@ -17,7 +17,7 @@ from dialogs.transcript.model_view import marks_of
 from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.search import index_words
 from dialogs.turns.writes.generations import keep_blobs
-from dominds.rows import FEW, add, add_all, add_unless_there, new
+from dominds.rows import FEW, insert, insert_all, insert_or_ignore, new
 
 AT_ONCE = 500
 
@@ -37,11 +37,11 @@ def add_history(
     said = list(zip(rows, messages, strict=True))
     _add_calls(said)
     _close_calls(row, said)
-    add_all(
+    insert_all(
         new(SearchText, message=one, words=index_words(one.content, *(call.arguments for call in message.calls)))
         for one, message in said
     )
-    add_all(new(PrefixNode, owner_id=row.owner_id, sha256=message.prefix, message=one) for one, message in said)
+    insert_all(new(PrefixNode, owner_id=row.owner_id, sha256=message.prefix, message=one) for one, message in said)
     row.current_leaf = rows[-1]
     return rows
 
@@ -77,7 +77,7 @@ def insert_branch(rows: list[Message]) -> None:
     if len(rows) <= FEW:
         for row in rows:
             row.parent = row.parent
-            add(row)
+            insert(row)
         return
     parents = [row.parent for row in rows]
     first = rows[0].parent
@@ -136,7 +136,7 @@ def _open_calls(row: Dialog, ids: set[str]) -> dict[str, list[ToolCall]]:
 
 
 def mark_frame(row: Dialog, messages: Sequence[ClientMessage]) -> None:
-    """What a client puts before every conversation is nobody's words, wherever it stands already."""
+    """Mark messages that a client puts before every conversation, also where they are stored already."""
     hashes = [message.prefix for message in messages]
     found = Message.objects.filter(prefix_nodes__owner=row.owner_id, prefix_nodes__sha256__in=hashes)
     rows = [one for one in found.exclude(origin=MessageOrigin.AGENT).distinct() if not one.parts.get("framed")]
@@ -146,8 +146,7 @@ def mark_frame(row: Dialog, messages: Sequence[ClientMessage]) -> None:
 
 
 def keep_shortened(shortened: Mapping[int, str], branch: Sequence[Message] | None) -> None:
-    """What a client sends in place of these messages' texts, of a branch, where that was read. Most were shortened
-    before."""
+    """Store the shorter texts that a client sends for these messages; most are stored already."""
     found = Message.objects.filter(pk__in=shortened) if branch is None else (x for x in branch if x.pk in shortened)
     rows = [one for one in found if one.parts.get("shortened") != shortened[one.pk]]
     for one in rows:
@@ -156,8 +155,8 @@ def keep_shortened(shortened: Mapping[int, str], branch: Sequence[Message] | Non
 
 
 def carry_marks(row: Dialog, course: Course, added: Sequence[Message]) -> None:
-    """Where a client sends its history changed, a new branch says much of what the old one said: what a person marked
-    there is marked here too. `row` is not saved yet."""
+    """After a client changed its history: copy a person's marks from the old branch to equal messages of the new one.
+    `row` is not saved yet."""
     if row._state.adding or not any(one.role == Role.ASSISTANT for one in added[:-1]):
         return
     shown = Dialog.objects.filter(pk=row.pk).values("current_leaf")
@@ -179,4 +178,4 @@ def _said(message: Message) -> tuple[str, str, str]:
 
 def remember(row: Dialog, *, message: Message, prefix: str) -> None:
     """Store the hash of the prefix that ends with this message."""
-    add_unless_there(new(PrefixNode, owner_id=row.owner_id, sha256=prefix, message=message))
+    insert_or_ignore(new(PrefixNode, owner_id=row.owner_id, sha256=prefix, message=message))

@@ -1,6 +1,6 @@
 """A client's request as a turn of its dialog: taken up where its history is known, claimed at once, and concluded.
 
-The process that took it up drives it. One that dies leaves it interrupted: the client asks again.
+The process that took it up drives it. If it dies, the turn is interrupted, and the client asks again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from dialogs.api.canonical import chained_below
 from dialogs.api.reads.clients import (
-    Known,
+    KnownPrefix,
     as_it_is,
     is_past_compacting,
     longest_known,
@@ -40,7 +40,7 @@ from dialogs.turns.writes import lease
 from dialogs.turns.writes.lease import Claim
 from dialogs.turns.writes.messages import title_from
 from dominds.prepared import database, prepared, rows_of
-from dominds.rows import add, new
+from dominds.rows import insert, new
 
 
 class CompactingElsewhere(Exception):
@@ -49,18 +49,18 @@ class CompactingElsewhere(Exception):
 
 @dataclass(frozen=True)
 class Target:
-    """Who is spoken to: an agent, with the LLM that answers for it."""
+    """The requested agent, and the LLM that answers for it."""
 
     agent: Agent
     llm: LLM
 
 
 @dataclass(frozen=True)
-class History:
-    """What was read of a request's history before it is stored: where it is known, and the messages up to there, where
-    these were read."""
+class HistoryLookup:
+    """The result of looking up a request's history before it is stored: its known prefix, and the stored messages that
+    end there, if these were read."""
 
-    known: Known
+    known: KnownPrefix
     branch: tuple[Message, ...] | None = None
 
 
@@ -68,8 +68,9 @@ class History:
 class Intake:
     """A request that is stored: the right to drive its dialog, its newest message, and what a driver reads.
 
-    `branch` are the messages of the course up to that one; None where they are to be read. `is_as_seen`: nothing has
-    happened since, so what was reckoned of the request then is true of it. `is_new`: its dialog was begun for it.
+    `branch` are the messages of the course up to that one; None where they are to be read. `is_unchanged`: the
+    dialog has not changed since the lookup, so what was computed for the request then holds. `is_new`: its dialog was
+    created for it.
     `prefix` is the hash by which the request is known.
     """
 
@@ -78,23 +79,23 @@ class Intake:
     dialog: Dialog
     prefix: str
     branch: tuple[Message, ...] | None = None
-    is_as_seen: bool = False
+    is_unchanged: bool = False
     is_new: bool = False
 
 
 @transaction.atomic(savepoint=False)
-def take_up(*, key: ApiKey, target: Target, request: ClientRequest, seen: History | None = None) -> Intake:
-    """Store what is new in the request and claim its dialog. `seen` spares looking its history up again, where nothing
-    has happened since. Raises CompactingElsewhere; nothing is stored then."""
+def take_up(*, key: ApiKey, target: Target, request: ClientRequest, lookup: HistoryLookup | None = None) -> Intake:
+    """Store the request's new messages and claim its dialog. `lookup` saves a second lookup, if the dialog
+    has not changed since. Raises CompactingElsewhere; nothing is stored then."""
     _one_at_a_time(key.owner_id, request)
-    if seen and (unchanged := _unchanged(seen.known)):
-        known, before = seen.known, seen.branch
+    if lookup and (unchanged := _unchanged(lookup.known)):
+        known, before = lookup.known, lookup.branch
         row, course = _at_rest(unchanged, known.messages[0], known)
     else:
         known, before = longest_known(owner=key.owner, request=request), None
         row, course = _dialog(known, key.owner, target)
     if row._state.adding and known.trimmed:
-        known = Known(0, ())
+        known = KnownPrefix(0, ())
     messages, end = request.messages[known.length :], request.messages[-1].prefix
     if known.trimmed:
         before = known.trimmed.branch or None
@@ -120,18 +121,18 @@ def take_up(*, key: ApiKey, target: Target, request: ClientRequest, seen: Histor
     claim, is_new = lease.take(row), row._state.adding
     if is_new:
         # What belongs to it is stored already: the database asks for the dialog when all of it is there.
-        add(row)
+        insert(row)
         changed_on_commit(row.pk)
     else:
         save(row, *CHANGED)
     branch = None if before is None or known.frame else (*before, *added)
-    is_as_seen = seen is not None and known == seen.known and branch is not None
-    return Intake(claim, row.current_leaf, row, end, branch, is_as_seen, is_new)
+    is_unchanged = lookup is not None and known == lookup.known and branch is not None
+    return Intake(claim, row.current_leaf, row, end, branch, is_unchanged, is_new)
 
 
 @transaction.atomic
 def conclude(taken: Intake, *, prefix: Callable[[Intake, Outcome], str]) -> Outcome:
-    """Let the dialog go and say how it ended; an answer is known from now on by the prefix that it makes."""
+    """Release the dialog; the outcome. An answer can be recognised by its prefix from now on."""
     lease.release(taken.claim)
     outcome = outcome_of(taken.leaf)
     know_again(taken, outcome, prefix=prefix)
@@ -139,17 +140,17 @@ def conclude(taken: Intake, *, prefix: Callable[[Intake, Outcome], str]) -> Outc
 
 
 def know_again(taken: Intake, outcome: Outcome, *, prefix: Callable[[Intake, Outcome], str]) -> None:
-    """An answer, by the prefix that it makes. Its caller stores the answer, or has."""
+    """Store an answer's prefix, by which the next request recognises it."""
     last = outcome.generation
-    if last is not None and last.status == Generation.Status.FINISHED and last.message:
+    if last is not None and last.status in (Generation.Status.FINISHED, Generation.Status.STOPPED) and last.message:
         # What stands below an answer already (a refused call of ours) belongs to it.
         end = newest_leaf(last.message) if outcome.calls else last.message
         remember(taken.leaf.dialog, message=end, prefix=prefix(taken, outcome))
 
 
 def _one_at_a_time(owner_id: int, request: ClientRequest) -> None:
-    """Two requests of one conversation must find each other, so one waits for the other: of one name, or of histories
-    that begin alike. Where a transaction has the database alone, they find each other anyway."""
+    """Lock against other requests of the same conversation (the same name, or histories that begin alike), so that the
+    second sees the first. SQLite has one writer at a time anyway."""
     if connection.vendor == "postgresql" and request.messages and may_be_known(request):
         conversation = request.dialog_id or request.chat or request.messages[0].prefix
         begins = hashlib.sha256(f"{owner_id} {conversation}".encode()).digest()[:8]
@@ -172,7 +173,7 @@ CHANGED = (
 )
 
 
-def _unchanged(known: Known) -> Dialog | None:
+def _unchanged(known: KnownPrefix) -> Dialog | None:
     """The dialog in which a history was found, locked, if it is at rest and nobody has changed it since. Where a client
     puts more in front of its conversations, other dialogs count too."""
     if not known.messages or known.frame:
@@ -187,14 +188,14 @@ def _at_rest_as_it_was(dialog_id: Any, version: Any) -> QuerySet[Dialog, Any]:
     return found.order_by().values_list("pk")
 
 
-def _at_rest(row: Dialog, message: Message, known: Known) -> tuple[Dialog, Course]:
+def _at_rest(row: Dialog, message: Message, known: KnownPrefix) -> tuple[Dialog, Course]:
     """It goes on below this message, or begins anew."""
     row.current_leaf, row.client = message if known.length else None, message.dialog.client
     _let_go(message.course)
     return row, message.course
 
 
-def _dialog(known: Known, owner: User, target: Target) -> tuple[Dialog, Course]:
+def _dialog(known: KnownPrefix, owner: User, target: Target) -> tuple[Dialog, Course]:
     """Where to go on: in the first dialog at rest, else in a copy of a busy one."""
     for message in known.messages:
         row = lock(message.dialog)
@@ -217,19 +218,19 @@ def _new(owner: User, target: Target) -> tuple[Dialog, Course]:
     )
     dialog.client = new(ClientConversation, dialog=dialog)
     course = new(Course, dialog=dialog, number=1)
-    add(course)
+    insert(course)
     return dialog, course
 
 
 def _let_go(course: Course) -> None:
-    """As a message that is typed does: what a person undid is compacted again, if it is still too much."""
+    """End a hold after an undo, as a typed message does: the guard may compact again."""
     if course.guard_held:
         course.guard_held = False
         course.save(update_fields=["guard_held"])
 
 
 def _note(row: Dialog, key: ApiKey, request: ClientRequest, trimmed: Trimmed | None) -> None:
-    """Keep what the request asks for beside its messages. Written only where it is another than last time."""
+    """Store the request's other fields; written only if they have changed."""
     before = row.client
     wanted = beside_messages(key, request) | {"chat": request.chat or before.chat} | as_sent(trimmed)
     is_new = before._state.adding
@@ -237,13 +238,13 @@ def _note(row: Dialog, key: ApiKey, request: ClientRequest, trimmed: Trimmed | N
         for name, value in wanted.items():
             setattr(before, name, value)
         if is_new:
-            add(before)
+            insert(before)
         else:
             before.save(update_fields=list(wanted))
 
 
 def beside_messages(key: ApiKey, request: ClientRequest) -> dict[str, Any]:
-    """What a request asks for, as it is stored."""
+    """The request's fields beside its messages, as columns."""
     names = {tool["function"]["name"] for tool in request.tools}
     return {
         "api_key_id": key.pk,
@@ -256,8 +257,8 @@ def beside_messages(key: ApiKey, request: ClientRequest) -> dict[str, Any]:
     }
 
 
-def _title(row: Dialog, request: ClientRequest, known: Known) -> str:
-    """By what was asked first. Until its frame was known, a dialog was called by that."""
+def _title(row: Dialog, request: ClientRequest, known: KnownPrefix) -> str:
+    """From the first question. Before its frame was known, the title may have come from that."""
     if row.title and not known.frame:
         return row.title
     first, *_rest = [*_asked(request.messages), request.model]
@@ -273,7 +274,7 @@ def _asked(messages: Sequence[ClientMessage]) -> list[str]:
 
 
 def direct_agent(llm: LLM) -> Agent:
-    """Stands for an LLM that is spoken to without any agent: hidden, and without instructions."""
+    """The hidden agent, without instructions, that stands for an LLM in `/v1`."""
     slug = f"direct-{llm.pk}"
     found, _made = Agent.objects.get_or_create(
         slug=slug, defaults={"name": llm.slug[:120], "llm": llm, "is_direct": True, "enabled": False}

@@ -1,8 +1,8 @@
-"""The view of a history, kept where a client sends the same history a little changed: compacted once is enough.
+"""Carries a view over to a history that the client has changed a little, so that it is not compacted again.
 
-Some clients put a message, such as the files that are worked at, at the end of each request and write it anew. Every
-such request is another branch, on which the view of the one before does not hold. Here it is carried over: what both
-branches have stays as it was compacted, what is new stands as it is said. Nothing is compacted for it.
+Some clients write a message, such as the present files, again at the end of each request. Each such request is another
+branch, to which the earlier view does not apply. Here it is carried over: messages of both branches stay as they were
+compacted, new ones are added as they are.
 """
 
 from __future__ import annotations

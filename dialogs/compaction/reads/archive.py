@@ -1,6 +1,6 @@
-"""The archive page: what the model no longer sees, by what took it away, and what is known of each message.
+"""The archive page: messages that the model no longer sees, grouped by what removed them.
 
-Tokens are estimated. A long message is read by its beginning only; the whole of it has an address of its own.
+Tokens are estimated. Only the beginning of a long message is read; the whole text has its own URL.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ COUNTED_CHARS = 20_000
 SHOWN_LOSSES = 60
 # The columns of a run that are read; its view and what was read of each message are long.
 TOLD_OF_RUN = ("trigger", "queued_at", "estimated_before", "estimated_after", "losses")
-# What the user ruled comes first; bare numbers are many, and say least.
+# The order of losses: the user's rules first, bare numbers last.
 ORDER = {"binding": 0, "number": 2}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Item:
+class ArchiveItem:
     """`coverage` is how much of it was read by what replaced it: {"extent", "read", "total"}, or nothing."""
 
     message: Message
@@ -47,13 +47,13 @@ class Item:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class ArchiveGroup:
     """The messages on this page that one run removed. `run` None: they left when their course was closed."""
 
     course: Course
     run: CompactionRun | None
     count: int
-    items: tuple[Item, ...]
+    items: tuple[ArchiveItem, ...]
     lost: tuple[Mapping[str, Any], ...] = ()
     kept: int = 0
 
@@ -67,8 +67,8 @@ class Archive:
     """`found` are the items that a search found, the best first; None: nothing was searched for."""
 
     count: int
-    groups: tuple[Group, ...] = ()
-    found: tuple[Item, ...] | None = None
+    groups: tuple[ArchiveGroup, ...] = ()
+    found: tuple[ArchiveItem, ...] | None = None
     has_more: bool = False
 
 
@@ -99,11 +99,11 @@ def _searched(dialog: Dialog, query: str, left: tuple[Removal, ...], count: int,
 
 
 def _group(
-    removal: Removal, course: Course, run: CompactionRun | None, items: Mapping[int, Item], standing: str
-) -> Group:
+    removal: Removal, course: Course, run: CompactionRun | None, items: Mapping[int, ArchiveItem], standing: str
+) -> ArchiveGroup:
     losses = run.losses if run else []
     lost = tuple(loss for loss in losses if not loss["kept"] and loss["text"] not in standing)
-    return Group(
+    return ArchiveGroup(
         course=course,
         run=run,
         count=len(removal.ids),
@@ -114,11 +114,11 @@ def _group(
 
 
 def _standing(dialog: Dialog) -> str:
-    """All text that the model sees now. A message that was brought back stands there, and is no loss."""
+    """All text that the model sees now, with messages that were brought back: these are no loss."""
     return "\n".join(piece.content for piece in next_context(dialog).pieces)
 
 
-def _items(dialog: Dialog, shown: Iterable[tuple[Removal, int]]) -> dict[int, Item]:
+def _items(dialog: Dialog, shown: Iterable[tuple[Removal, int]]) -> dict[int, ArchiveItem]:
     run_of = {pk: removal.run_id for removal, pk in shown}
     messages: QuerySet[Any] = Message.objects.select_related("course").filter(pk__in=run_of)
     found = list(messages.annotate(head=Left("content", COUNTED_CHARS), chars=Length("content")).defer("content"))
@@ -128,7 +128,7 @@ def _items(dialog: Dialog, shown: Iterable[tuple[Removal, int]]) -> dict[int, It
     for call in ToolCall.objects.filter(message_id__in=run_of).defer("result"):
         calls[call.message_id] = (*calls.get(call.message_id, ()), call)
     return {
-        message.pk: Item(
+        message.pk: ArchiveItem(
             message=message,
             course=message.course,
             calls=calls.get(message.pk, ()),

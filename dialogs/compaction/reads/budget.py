@@ -1,7 +1,7 @@
-"""The budget of the next request: what its tokens would be spent on, where its limit comes from, what happens next as
-the context fills, and what Dominds' own tools cost in each request.
+"""The budget of the next request: its tokens by category, the source of its limit, what happens next as the context
+fills, and the cost of Dominds' own tools.
 
-Everything here is estimated, but for the limit itself. It stands beside the health bar and never mixes with it.
+All is estimated, except for the limit. It is shown beside the measured health bar, never mixed with it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dialogs.models import Dialog, Generation
 from dialogs.models.agent import WhenFull
 from dialogs.models.dialog import OwnTools
 from dialogs.transcript.reads.tool_calls import offers_notes, offers_tools
-from dialogs.turns.reads.remediation import Unprompted, is_reminded_first, why_unprompted
+from dialogs.turns.reads.remediation import NoPrompt, is_reminded_first, why_no_prompt
 from health.compaction.terms.reasons import Reason
 from health.limits import Term, output_reserve
 from health.monitor.levels import context_window, thresholds
@@ -34,20 +34,20 @@ from health.tokens.families import family_name
 
 RESERVE, FREE = "reserve", "free"
 NOT_ASKED: dict[str, Promise] = {
-    Unprompted.NO_TOOLS: gettext_lazy("This model does not use tools, so it is not asked to write reminders."),
-    Unprompted.SWITCHED_OFF: gettext_lazy(
+    NoPrompt.NO_TOOLS: gettext_lazy("This model does not use tools, so it is not asked to write reminders."),
+    NoPrompt.SWITCHED_OFF: gettext_lazy(
         "Dominds' own tools are switched off in this dialog, so the agent is not asked to write reminders."
     ),
-    Unprompted.SMALL_ROOM: gettext_lazy(
+    NoPrompt.SMALL_ROOM: gettext_lazy(
         "The room is too small for tools that write reminders, so the agent is not asked for any."
     ),
-    Unprompted.IN_VAIN: gettext_lazy("When it was asked last, the agent wrote no reminder, so it is not asked again."),
-    Unprompted.CHOSEN: gettext_lazy("This agent is asked for nothing when its context fills: staff chose that."),
+    NoPrompt.IN_VAIN: gettext_lazy("When it was asked last, the agent wrote no reminder, so it is not asked again."),
+    NoPrompt.CHOSEN: gettext_lazy("This agent is asked for nothing when its context fills: staff chose that."),
 }
 
 
 @dataclass(frozen=True, kw_only=True)
-class Slice:
+class BudgetSlice:
     """One category, and its place on a bar of 1."""
 
     name: str
@@ -57,7 +57,7 @@ class Slice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Learned:
+class LearnedCorrection:
     """How the estimates of this LLM are corrected, from how many reports, and by how much they still missed.
 
     `leaves_tools_out`: by its reports, the server shows the model none of the tools that it is sent.
@@ -70,8 +70,8 @@ class Learned:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Accounted:
-    """The newest request that was reported: what the provider counted, and what the categories came to before."""
+class ReportedRequest:
+    """The newest request with a report: the provider's tokens, and our estimate of them before."""
 
     reported: int
     estimated: int
@@ -84,7 +84,7 @@ class Accounted:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnToolsNow:
-    """`tokens` are what a request is shorter by without them, `share` is that of the room, where one is known."""
+    """`tokens`: what a request saves without them. `share`: of the room, if that is known."""
 
     names: tuple[str, ...]
     tokens: int
@@ -109,7 +109,7 @@ class Budget:
     The slices add up to the limit, or where it is exceeded to `limit + over`.
     """
 
-    slices: tuple[Slice, ...]
+    slices: tuple[BudgetSlice, ...]
     used: int
     reserve: int
     limit: int | None
@@ -119,14 +119,14 @@ class Budget:
     counter: str
     grade: str
     family: str
-    learned: Learned | None
+    learned: LearnedCorrection | None
     stable_prefix: float | None
     kept: str
     next: tuple[str, ...]
     own_tools: OwnToolsNow
     learned_window: LearnedWindow | None
     lowered: tuple[int, int] | None
-    accounted: Accounted | None
+    accounted: ReportedRequest | None
 
     @property
     def free(self) -> int:
@@ -173,27 +173,27 @@ def _limit(dialog: Dialog, guard: Guard | None) -> tuple[int | None, int]:
     return window, output_reserve(window, requested=dialog.agent.max_output_tokens) if window else 0
 
 
-def _slices(parts: dict[str, int]) -> tuple[Slice, ...]:
+def _slices(parts: dict[str, int]) -> tuple[BudgetSlice, ...]:
     """The categories as slices of the bar, each beginning where the one before ends."""
     total = max(1, sum(parts.values()))
     starts = accumulate(parts.values(), initial=0)
     return tuple(
-        Slice(name=name, tokens=tokens, start=start / total, width=tokens / total)
+        BudgetSlice(name=name, tokens=tokens, start=start / total, width=tokens / total)
         for (name, tokens), start in zip(parts.items(), starts, strict=False)
     )
 
 
-def _accounted(dialog: Dialog) -> Accounted | None:
+def _accounted(dialog: Dialog) -> ReportedRequest | None:
     reported = Generation.objects.filter(dialog=dialog, llm=dialog.llm_id, prompt_tokens__isnull=False)
     newest = reported.order_by("-pk").values_list("prompt_tokens", "manifest").first()
     reported_tokens, manifest = newest or (None, {})
     if reported_tokens is None or not manifest.get("estimated"):
         return None
-    return Accounted(reported=reported_tokens, estimated=manifest["estimated"])
+    return ReportedRequest(reported=reported_tokens, estimated=manifest["estimated"])
 
 
-def _learned(known: Calibration) -> Learned:
-    return Learned(
+def _learned(known: Calibration) -> LearnedCorrection:
+    return LearnedCorrection(
         factor=known.trusted.ratio,
         error_percent=known.error_percent,
         generations=len(known.samples),
@@ -227,7 +227,7 @@ def _of_history(dialog: Dialog, guard: Guard | None, used: int) -> str:
 def _of_agent(dialog: Dialog, guard: Guard | None) -> str:
     if dialog.is_client_driven:
         return _("A client drives this conversation, so the agent is asked for nothing.")
-    if why := why_unprompted(dialog):
+    if why := why_no_prompt(dialog):
         return str(NOT_ASKED[why])
     asked_at = _asked_at(dialog, guard)
     if asked_at is None:

@@ -141,15 +141,16 @@ def _was_cut_for_nothing(leaf: Message) -> bool:
 def is_vain(run: CompactionRun | None, *, leaf: Message, tokens: int, limit: int) -> bool:
     """Did this run gain nothing, and has the context grown since by less than a tenth of the limit?
 
-    Or did it come to nothing for this very message, as where a person discarded what it made? A run that was only
-    noted, since the request fitted, says nothing of one that does not fit.
+    Or did it come to nothing for this very message, as where a person discarded what it made? A run for a request that
+    fitted, or that was only noted, says nothing of one that does not fit.
     """
     if run is None or run.status not in (Status.SKIPPED, Status.FAILED):
         return False
     if run.leaf_id == leaf.pk or run.estimated_before is None:
         return run.leaf_id == leaf.pk
     why = from_json(run.why)
-    if tokens > limit and why is not None and why.why is Why.STUCK:
+    is_noted = why is not None and why.why is Why.STUCK
+    if tokens > limit and (is_noted or run.estimated_before <= limit):
         return False
     gained = run.estimated_after is not None and run.estimated_after < 0.9 * run.estimated_before
     return not gained and tokens < run.estimated_before + limit / 10

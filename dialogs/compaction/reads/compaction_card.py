@@ -1,5 +1,5 @@
-"""The card of a dialog's newest compaction, from the run's row: phase, bar, colour and badge; in its fold what the
-compaction took, what it left, what was lost (all estimates); and how a person wants to see it.
+"""The card of a dialog's newest compaction, from its row: phase, bar, colour and badge; and its details: steps, sizes
+and losses (all estimated). A person's display settings are applied.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ INDETERMINATE = -1
 IN_RECOVERY = frozenset({"recovery", "fresh_start", "handover", "bare", "failed"})
 # Only these cards close by themselves: a recovery or a failure must be seen.
 HIDE_BY_THEMSELVES = frozenset({"success", "undone"})
-# What has ended otherwise is news so long, and in its course. Events and the page of each run keep it.
+# How long a run that ended otherwise is shown, in its course. Its events and page stay.
 NEWS_FOR = timedelta(hours=24)
 # Steps of the engine's own, which are no strategies.
 FRAME = frozenset({"detection", "recovery", "success"})
@@ -57,7 +57,7 @@ class Card:
     spins: bool
     pulses: bool
     may_undo: bool
-    details: Details
+    details: CardDetails
     # Why nothing was done, below the message; empty where the message says it.
     reason: str
 
@@ -76,7 +76,8 @@ class Card:
 
 
 def compaction_card(dialog: Dialog) -> Card | None:
-    """The card of the newest run. None without a run, after it was shown long enough, or for who wants none."""
+    """The card of the newest run. None without a run, after it was shown long enough, or if the person wants no
+    cards."""
     display = display_of(dialog.owner_id)
     run = _newest.first(dialog.pk) if display.show else None
     if run is None or _is_told(run, display) or _is_old(dialog, run):
@@ -144,7 +145,7 @@ def end_of(run: CompactionRun) -> str:
     return "handover" if run.recovered or run.trigger == CompactionRun.Trigger.RESET else "success"
 
 
-def _phase(run: CompactionRun, details: Details) -> str:
+def _phase(run: CompactionRun, details: CardDetails) -> str:
     if run.is_open:
         return "cancelling" if run.cancel_requested else run.phase or "detection"
     end = end_of(run)
@@ -175,7 +176,7 @@ def _message(run: CompactionRun, name: str) -> str:
             "before": _brief(expected["estimated_before"]),
             "after": _brief(expected["estimated_after"]),
         }
-        return " · ".join((said, *_foreseen(expected)))
+        return " · ".join((said, *_expected_effort(expected)))
     return str(shown.message) % {"now": f"{_now(run) or 0:,}", "limit": f"{run.limit_tokens:,}"}
 
 
@@ -184,7 +185,7 @@ def _truncates(run: CompactionRun) -> bool:
     return config_of(run.dialog).recovery_mode is RecoveryMode.TRUNCATE
 
 
-def _foreseen(step: Mapping[str, Any]) -> Iterator[str]:
+def _expected_effort(step: Mapping[str, Any]) -> Iterator[str]:
     """How long a step is likely to take, and what it costs, where that is known."""
     if seconds := step.get("seconds"):
         if seconds < 90:
@@ -260,7 +261,7 @@ class StepLine:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Details:
+class CardDetails:
     """`losses` are the facts that only the archive still has, the first of `lost`; `preview` is empty without one. Of a
     run that was undone nothing `holds`: what it left out is seen again.
 
@@ -292,11 +293,11 @@ class Details:
         return self.kept + self.lost
 
 
-def details_of(run: CompactionRun) -> Details:
+def details_of(run: CompactionRun) -> CardDetails:
     written = _written(run)
     read = Counter(row["extent"] for row in run.coverage)
     lost = [loss["text"] for loss in run.losses if not loss["kept"]]
-    return Details(
+    return CardDetails(
         holds=run.status != Status.UNDONE,
         steps=tuple(_steps(run)),
         freed=_freed(run),

@@ -1,6 +1,4 @@
-"""The rows that stand between messages and tell of a compaction: what it does now, or what came of it; and
-the phases of a run in words.
-"""
+"""The rows of compactions between messages: progress or result; and the texts of a run's phases."""
 
 from __future__ import annotations
 
@@ -91,7 +89,7 @@ class CompactionRow:
 
     @property
     def state(self) -> str:
-        """Which of the rows it is: the keys of `TITLES`."""
+        """The row's kind, a key of `TITLES`."""
         if self.run.is_open:
             return "guarding" if self.is_by_itself else "running"
         return self._kind_of_success if self.run.status == Status.APPLIED else str(self.run.status)
@@ -201,8 +199,8 @@ def _begun_after(course_id: Any, ids: Any) -> QuerySet[CompactionRun]:
     return CompactionRun.objects.filter(course=course_id, leaf_id__in=ids).defer(*HEAVY).order_by("id")
 
 
-# The phases of a run: icon and message of each, word for word. The key is a run's `phase`: the strategy that is at
-# work, whose words stand in its own file, or how the run ended.
+# Icon and message by a run's `phase`: the strategy at work (its texts are in the strategy's file), or how the run
+# ended.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,7 +255,7 @@ PHASES: Mapping[str, Phase] = {
 
 
 def phase(name: str) -> Phase:
-    """A strategy that this table does not know is computed without its name."""
+    """The phase's texts; for an unknown strategy general ones."""
     return PHASES.get(name, PHASES["detection"])
 
 

@@ -1,4 +1,4 @@
-"""What the settings page shows besides the settings: who can prune, and who changed what when."""
+"""What the settings page shows beside the settings: the pruning agents, and the audit trail."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def lost_pruning_agent(settings: ContextSettings) -> str:
 
 
 def changes_page(number: str) -> Page[SettingsChange]:
-    """One page of the audit trail, newest first; nonsense is the first page."""
+    """One page of the audit trail, newest first; an invalid number is the first page."""
     return Paginator(SettingsChange.objects.select_related("changed_by"), CHANGES_A_PAGE).get_page(number)
 
 

@@ -1,6 +1,5 @@
-"""Everything that is known of a dialog's context, for programs: measured health and the estimated budget, apart.
-
-Also the compactions so far, and the five counters, each with its own scope: none of them counts for another.
+"""The state of a dialog's context for programs: measured health, and separately the estimated budget; the compactions;
+and five counters, each with its own scope.
 """
 
 from __future__ import annotations

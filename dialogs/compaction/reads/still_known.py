@@ -1,5 +1,5 @@
-"""What the model still knows of a dialog: what was laid down and the facts in play, as they stand in its next request,
-and as they would stand after a compaction that nobody makes. Estimated; no model is asked, nothing is stored."""
+"""What the model still knows of a dialog: rules and facts in play, in its next request, and after a compaction that is
+only tried. Estimated; no model is asked, nothing is stored."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from health.compaction.terms.ports import Answer, Embed, Need
 from health.models import CompactionRun
 
 EMBEDDER = "static"
-# A trial is made while a person waits: of what is larger a preview is made by a worker.
+# Larger contexts are not tried, since a person waits; they can have a preview, which a worker makes.
 MOST_TOKENS = 200_000
 # Origins of messages that Dominds wrote and that repeat what somebody said.
 NOBODYS = (*INSERTED, MessageOrigin.HANDOVER)
@@ -38,7 +38,7 @@ LEAST_LIMIT, MOST_LIMIT = 256, 10_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Known:
+class EntryPresence:
     """`kind` is the ledger's word; empty for a rule that a person wrote by hand, which has no `source`, and so no
     `course`, which is the number of the source's. `then` is None where no compaction was tried."""
 
@@ -59,7 +59,7 @@ class StillKnown:
     `comes_to_nothing`: there is hardly anything to free, or what must stay does not fit.
     """
 
-    known: tuple[Known, ...]
+    known: tuple[EntryPresence, ...]
     now_tokens: int
     then_tokens: int | None
     is_too_large: bool = False
@@ -92,11 +92,11 @@ def still_known(dialog: Dialog, *, compacted: bool = False, limit: int | None = 
     )
 
 
-def _worth(one: Known) -> tuple[int, float]:
+def _worth(one: EntryPresence) -> tuple[int, float]:
     return KINDS.index(one.kind or EntryKind.RULE.value), -one.said_at.timestamp()
 
 
-def _known(dialog: Dialog, *, then: str | None) -> Iterator[Known]:
+def _known(dialog: Dialog, *, then: str | None) -> Iterator[EntryPresence]:
     branch = whole_branch(dialog)
     said = {str(message.pk): message for message in branch if message.origin not in NOBODYS}
     now, by_hand = _text_of_request(dialog), load(dialog.standing_rules)
@@ -105,12 +105,14 @@ def _known(dialog: Dialog, *, then: str | None) -> Iterator[Known]:
             # The rule stands among the instructions, which no compaction touches.
             stands = Presence.KEPT if rule.text in now else Presence.GONE
             after = None if then is None else Presence.KEPT
-            yield Known(text=rule.text, kind="", said_at=rule.at, source=None, course=None, now=stands, then=after)
+            yield EntryPresence(
+                text=rule.text, kind="", said_at=rule.at, source=None, course=None, now=stands, then=after
+            )
     courses = dict(Course.objects.filter(dialog=dialog).values_list("pk", "number"))
     written = {rule.key for rule in by_hand}
     for entry in _entries(dialog, branch, said):
         if (source := said.get(entry.source_id)) and normal(entry.text) not in written:
-            yield Known(
+            yield EntryPresence(
                 text=entry.text,
                 kind=entry.kind.value,
                 said_at=source.created_at,

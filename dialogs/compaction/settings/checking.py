@@ -1,9 +1,9 @@
-"""What is wrong with settings, in the reader's language: the words for what `configuration.load` refuses, and the rules
-of lists, no strategy that is not known and nothing twice; and what is odd about limits and the pruning agent now, as
-the settings page and `check --database` tell it, with ids `health.*` and hints.
+"""Checks settings, with errors in the reader's language: what `configuration.load` refuses, and rules of lists (known
+strategies, no duplicates). Also warnings about limits and the pruning agent, with ids `health.*` and hints, for the
+settings page and `check --database`.
 
-Also a YAML file of settings, read: what it says, or a list of what is wrong with it, each with its line. What it
-changes is shown before anything is saved: the page is filled with it, and saving is another click.
+And reading a YAML file of settings: its values, or its problems with their lines. The page is filled with them; saving
+is another click.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ WORDINGS: Mapping[str, Promise] = {
 
 
 def faults_of(config: ContextConfig) -> Iterator[tuple[str, str]]:
-    """What `configuration.load` lets pass and nothing can be done with, by the key's path."""
+    """Faults that `configuration.load` accepts, by the key's path."""
     for place, words in _faults_of_chain(config.chain_order):
         yield f"{CHAIN}{place}", words
     for at, llm in enumerate(config.per_llm):
@@ -139,7 +139,7 @@ def pruning_problem(settings: ContextSettings) -> str:
 
 
 def limit_warnings(name: str, configured: Configured) -> list[CheckWarning]:
-    """None of these is an error: what an admin wrote is used as it is."""
+    """Warnings, not errors: an admin's numbers are used as they are."""
     window = context_window(configured)
     if window is None:
         return [_window_unknown(name)]

@@ -1,8 +1,8 @@
-"""The table of the settings that hold one value, each by its key's path in the YAML, with the words beside its field;
-and what stands on the settings page, before it makes sense or not, under the names of its inputs.
+"""The table of settings with one value: the key's path in the YAML, and the texts of its field; and the texts of the
+settings page by the names of its inputs, checked or not.
 
-Its default says what kind of field it is: one of a few words, names with commas between, or a number.
-Lists (LLM types, the chain, tools' retries) are no rows of this table: `form` has them.
+The default determines the kind of field: a choice, names separated by commas, or a number. Lists (LLM types, the chain,
+tools' retries) are in `form`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Presets = tuple[tuple[int, Promise], ...]
 
 
 class Words(NamedTuple):
-    """What stands beside a field. `presets` are numbers that are offered for it, each with what it is for."""
+    """The texts of a field. `presets`: offered numbers, each with its purpose."""
 
     label: Promise
     hint: Promise | str = ""

@@ -1,7 +1,7 @@
 """The settings page as a Django form: a field for each row of the table in `fields`, and a form for each row of a list.
 
-Inputs are named as their keys' paths in the YAML. Each field is checked as the engine checks its key; then the engine
-reads all of them together, as it reads a file, and what it refuses becomes the error of a field.
+Inputs have the names of their keys' paths in the YAML. Each field is checked as the engine checks its key; then the
+engine loads all of them together, like a file, and its error becomes the error of a field.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ class SettingsForm(PathForm):
         return {slug: own for slug, own in found.items() if slug in known}
 
     def clean(self) -> None:
-        """The engine refuses one key at a time: what it refused has no part in its next look."""
+        """The engine refuses one key at a time: a refused key is left out, and the rest is loaded again."""
         llms, tools = said(self.llms), said(self.tools)
         _refuse_doubles(llms, "type")
         _refuse_doubles(tools, "tool")

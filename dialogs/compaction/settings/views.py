@@ -1,6 +1,5 @@
-"""The settings page for staff, answered: how contexts are limited and compacted, for everybody. Its form is shown and
-saved, tried on what happened lately, brought from a file and taken out as one, and so is the log of rewards. What
-settings that are not saved yet would have done to stored dialogs is read and estimated; that writes nothing."""
+"""The views of the settings page for staff: the form, import and export as YAML, export of the log of rewards, and an
+estimate of what unsaved settings would have done to stored dialogs."""
 
 from __future__ import annotations
 
@@ -117,7 +116,7 @@ def import_settings(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def take_out(request: HttpRequest) -> HttpResponse:
-    """The settings in force as YAML, as a file of settings is written."""
+    """Export the settings in force as YAML."""
     disposition = content_disposition_header(as_attachment=True, filename="context-settings.yaml")
     headers = {"Content-Disposition": disposition or ""}
     return HttpResponse(exported(), content_type="application/yaml", headers=headers)
@@ -127,7 +126,7 @@ def take_out(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_POST
 def take_out_rewards(request: HttpRequest) -> HttpResponse:
-    """What compactions were worth, a line of JSON for each, as `manage.py rewards export` prints it."""
+    """Export the log of rewards as JSONL, as `manage.py rewards export` does."""
     lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rewards.rows()]
     record_reward_export(lines=len(lines), by=person_of(request))
     headers = {"Content-Disposition": 'attachment; filename="rewards.jsonl"'}
@@ -229,7 +228,7 @@ class WhatIf:
 
 
 def what_if(config: ContextConfig, *, owner: User) -> Iterator[WhatIf]:
-    """This person's newest dialogs, nobody else's, as far as the time suffices."""
+    """This person's newest dialogs, as many as can be estimated in time."""
     until = monotonic() + MOST_SECONDS
     for dialog in list_dialogs(user=owner).select_related("current_leaf")[:MOST_DIALOGS]:
         if monotonic() > until:

@@ -1,7 +1,7 @@
-"""Bringing back what compaction took away: a message, or one line of it, into what the model sees now.
+"""Brings an archived message, or one line of it, back into the view, as a new view that can be undone.
 
-It becomes a new view, which can be undone like a compaction. A message stands where it was said and is pinned, a
-tool's round as a whole. A line, and what was said in another course, stands as a quote, which later views keep.
+A message is put in its place and pinned, with the whole round of a tool. A line, or a message of another course,
+becomes a quote, which later views keep.
 """
 
 from __future__ import annotations

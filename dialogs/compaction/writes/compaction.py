@@ -1,4 +1,4 @@
-"""A compaction run from its wish to its end: every write. Whoever works at it holds a claim, fenced by a number."""
+"""All writes of a compaction run, from queueing to its end. Who works at it holds a claim with a fencing number."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def queue_run(
     is_draft: bool = False,
     draft_seconds: int | None = None,
 ) -> CompactionRun:
-    """Want a compaction of the branch that is shown. The caller holds the row's lock. Raises DialogBusy."""
+    """Queue a compaction of the current branch. The caller holds the row's lock. Raises DialogBusy."""
     leaf = row.current_leaf
     if leaf is None:
         raise DialogError(_("There is nothing to compact yet."))
@@ -98,7 +98,7 @@ def run_at(row: Dialog, leaf: Message, **recorded: Any) -> CompactionRun:
 
 
 def skip_run(row: Dialog, *, guard: Guard, trigger: str, why: Reason, tokens: int) -> None:
-    """Record a run that nobody need make: what it would free is known. The caller holds the row's lock."""
+    """Record a run as skipped, since what it would free is known. The caller holds the row's lock."""
     if row.current_leaf is None:
         return
     run = new_run(row, row.current_leaf, guard, trigger)
@@ -193,9 +193,9 @@ def _log(row: Dialog, run: CompactionRun) -> None:
 
 
 def _codes(run: CompactionRun) -> Iterator[str]:
-    """What later learning counts, as codes of events. Recovery comes where no strategy sufficed, or by itself.
+    """The codes of the events to log. Recovery: no strategy sufficed, or it was configured.
 
-    A wish of a person that cannot be met exceeds no limit but its own.
+    A person's run that fails exceeds only the limit that it was given.
     """
     by_itself = run.requested_by_id is None
     if run.code in Code.values and (by_itself or run.code != Code.TOKEN_LIMIT_EXCEEDED):
@@ -233,7 +233,6 @@ def fail_run(*, dialog: Dialog, run_id: int) -> None:
     compaction_on_commit(row.pk, run_id)
 
 
-# --- What goes on by itself after a compaction ---
 def resume_after(row: Dialog, run: CompactionRun) -> None:
     """After a fresh start that holds; after a report however the run ended, unless it was cancelled or the person has
     gone on meanwhile."""

@@ -1,8 +1,7 @@
-"""Compactions that a person wants: now, up to a message, as a preview, from the beginning, at a milestone, or to
-report an overflow and go on. And what a person does with a preview: change its words, throw it away.
+"""Compactions by a person: now, up to a message, as a preview, a reset, at a milestone, or to report an overflow and go
+on; and editing or discarding a preview.
 
-Whether anything is gained is found by the run itself; a wish is refused only where a run cannot begin. The guard has no
-part here.
+The run itself finds out whether anything is gained; it is refused here only if it cannot begin.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ def request(
 
 @dataclass(frozen=True)
 class Shortfall:
-    """What of a dialog another LLM has no room for, in its own estimated tokens."""
+    """A context that does not fit another LLM's room, in that LLM's estimated tokens."""
 
     tokens: int
     room: int
@@ -176,7 +175,7 @@ def _check_on_branch(row: Dialog, message: Message) -> None:
 
 
 def _supersede(row: Dialog) -> None:
-    """A new wish takes the place of older ones: a preview, and another LLM that waits for a compaction."""
+    """A new run replaces an earlier preview, and an LLM change that waits for a compaction."""
     drafts = CompactionRun.objects.filter(dialog=row, status=CompactionRun.Status.DRAFT)
     drafts.update(status=CompactionRun.Status.CANCELLED, phase="cancelled", finished_at=timezone.now())
     if row.llm_after is not None:
@@ -230,9 +229,9 @@ Status = CompactionRun.Status
 
 @transaction.atomic
 def edit_draft(*, dialog: Dialog, run_id: int, texts: Mapping[int, str]) -> None:
-    """Say it otherwise: `texts` by their places in the view.
+    """Change the draft's texts, by their places in the view.
 
-    Whoever edits has the time that they need. Where the guard's request waits for it, that is so many minutes.
+    Editing extends the time for review; where the guard's request waits for it, by so many minutes.
     """
     row = lock(dialog)
     run = draft_of(row, run_id)

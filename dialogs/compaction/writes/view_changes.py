@@ -1,4 +1,4 @@
-"""Which view of a course holds: applied, undone, redone. The head moves by compare-and-swap; each move is recorded."""
+"""Changes of a course's view: applied, undone, redone. The head changes by compare-and-swap, with a ViewChange."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Status = CompactionRun.Status
 
 
 def apply_run(row: Dialog, run: CompactionRun, *, by: User | None = None) -> bool:
-    """Compare and swap: what holds must still be what the run was made from, its leaf still on the branch."""
+    """Compare and swap: the view in force must still be the run's parent, and its leaf on the branch."""
     # What seems still to come was made before the clock went back.
     since = {"changed_at__gt": run.queued_at, "changed_at__lte": timezone.now()}
     moved_since = ViewChange.objects.filter(course=run.course_id, **since)
@@ -56,7 +56,7 @@ def draft_of(row: Dialog, run_id: int) -> CompactionRun:
 
 @transaction.atomic
 def apply_draft(*, dialog: Dialog, run_id: int, by: User | None) -> None:
-    """Let a draft hold. Raises DialogError when the dialog has gone another way."""
+    """Put a draft into force. Raises DialogError if the dialog has changed its branch or view."""
     row = lock(dialog)
     run = draft_of(row, run_id)
     if not apply_run(row, run, by=by):
@@ -93,7 +93,7 @@ def undo(*, dialog: Dialog, run_id: int, by: User) -> None:
 
 @transaction.atomic
 def redo(*, dialog: Dialog, run_id: int, by: User) -> None:
-    """Let an undone view hold again, while what it was made from still holds."""
+    """Put an undone view into force again, if its parent is in force."""
     row = resting(lock(dialog))
     run = CompactionRun.objects.filter(dialog=row, pk=run_id).first()
     if run is not None and run.status == Status.APPLIED:
@@ -159,7 +159,7 @@ def _record(
 
 
 def resting(row: Dialog) -> Dialog:
-    """The row of a dialog whose context nobody is using at the moment."""
+    """The locked row of a dialog at rest: nobody uses its context now."""
     if CompactionRun.objects.filter(dialog=idle(row), status__in=(Status.QUEUED, Status.RUNNING)).exists():
         raise DialogBusy(_("A compaction is under way already. Wait for it, or cancel it."))
     return row

@@ -1,7 +1,7 @@
-"""What the model was sent, message by message: of any generation, and of the view that a compaction made; and how much
-of a request begins as the one before it did, which a prompt cache can reuse.
+"""What the model was sent, message by message: in any generation, and in the view of a compaction; and how much of a
+request a prompt cache can reuse, because it begins as the one before.
 
-Messages are never changed and views never either, once they hold: so this can be told at any later time.
+Messages and applied views never change, so this can be read at any later time.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from dialogs.transcript.model_view import Entry, Piece, load, rounds_with, view_
 from dialogs.transcript.reads.path import course_branch
 from health.models import CompactionRun
 
-# The texts of a manifest in the order in which they are sent. A notice is part of its message.
+# The texts of a manifest in the order in which they are sent. The notice is part of a message.
 TEXTS = ("instructions", "taskdoc", "reminders", "tools", "changed", "task", "own")
 SHOWN_CHARS = 4_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContextPart:
-    """One message, or one of the texts before them. `kind` is its role, what wrote it, or which text it is."""
+    """One message, or one of the texts before them. `kind` is its role, its author, or the text's name."""
 
     kind: str
     text: str
@@ -38,7 +38,7 @@ class ContextPart:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the page shows less than the whole text; the model got all of it."""
+        """Whether the page shows only a part of the text; the model got all of it."""
         return self.chars > len(self.text)
 
 
@@ -57,7 +57,7 @@ class ModelContext:
 
 
 def seen_by_generation(dialog: Dialog, generation_id: int) -> ModelContext | None:
-    """What this generation was sent; None when it is not of this dialog."""
+    """What this generation sent to the model; None if it is not of this dialog."""
     found = Generation.objects.select_related("prompt_leaf", "llm").filter(dialog=dialog, pk=generation_id).first()
     if found is None:
         return None
@@ -73,7 +73,7 @@ def seen_by_generation(dialog: Dialog, generation_id: int) -> ModelContext | Non
 
 
 def seen_after_run(dialog: Dialog, run_id: int) -> ModelContext | None:
-    """The messages as the view of this run has them; None when it is not of this dialog, or made none."""
+    """The messages as in this run's view; None if the run is not of this dialog, or made no view."""
     run = CompactionRun.objects.select_related("leaf").filter(dialog=dialog, pk=run_id).first()
     if run is None or not run.view:
         return None
@@ -84,7 +84,7 @@ def seen_after_run(dialog: Dialog, run_id: int) -> ModelContext | None:
 
 
 def _view(run_id: int | None, branch: tuple[Message, ...]) -> tuple[Entry, ...]:
-    """The view that held then, undone or not, with what was said after it. Old records may name another branch's."""
+    """The view at that time, undone since or not, with later messages. Old records may name another branch's."""
     said = {message.pk for message in branch}
     run = CompactionRun.objects.filter(pk=run_id or 0).first()
     while run is not None and run.leaf_id not in said:
@@ -93,7 +93,7 @@ def _view(run_id: int | None, branch: tuple[Message, ...]) -> tuple[Entry, ...]:
 
 
 def _with_kept(view: tuple[Entry, ...], generation: Generation, branch: tuple[Message, ...]) -> tuple[Entry, ...]:
-    """The view with what it showed because that was marked to stay. An imported record names no more than was sent."""
+    """The view with the messages that it showed as pinned. An imported record names only what was sent."""
     shown = {entry.message_id for entry in view}
     beside = [pk for pk in generation.manifest.get("messages", ()) if pk not in shown]
     wanted = [*generation.manifest.get("kept", ()), *beside]
@@ -101,7 +101,7 @@ def _with_kept(view: tuple[Entry, ...], generation: Generation, branch: tuple[Me
 
 
 def _shortened(view: Iterable[Entry], generation: Generation, branch: tuple[Message, ...]) -> Iterable[Entry]:
-    """The view with what a client had sent in fewer words."""
+    """The view with the messages that a client had shortened."""
     texts = {one.pk: one.parts.get("shortened") for one in branch if one.pk in generation.manifest.get("shortened", ())}
     return [replace(one, content=texts[one.message_id]) if one.message_id in texts else one for one in view]
 
@@ -131,14 +131,14 @@ def _parts(found: list[tuple[str, str, bool]], llm: LLM) -> tuple[ContextPart, .
     )
 
 
-# What is sent ahead of the messages, in the order of most templates.
+# What precedes the messages, in the order of most templates.
 AHEAD = ("tools", "instructions", "taskdoc", "reminders")
-# A part of a request as a value that is equal for equal parts, and its length.
+# A part of a request as a comparable value, and its length.
 Part = tuple[object, int]
 
 
 def stable_prefix(course_id: int) -> float | None:
-    """How much of the newest request begins as the one before it did, from 0 to 1; None before a course's second one.
+    """The share, 0 to 1, of the newest request that equals the start of the one before; None before a course's second.
 
     Rebuilt from two manifests and measured in characters, so it is an estimate. Reads no text of any message.
     """
@@ -166,7 +166,7 @@ def _lengths(manifest: Mapping[str, Any], lengths: Mapping[int, int]) -> Iterato
 
 
 def _entries(manifest: Mapping[str, Any]) -> list[Entry]:
-    """The view that was sent, less the prompts that were left out, and what was said after it was made."""
+    """The view that was sent, without the prompts that were left out, and the messages after it."""
     sent = dict.fromkeys(manifest["messages"])
     run = CompactionRun.objects.filter(pk=manifest.get("view") or 0).only("view").first()
     view = [entry for entry in load(run.view if run else ()) if entry.message_id is None or entry.message_id in sent]

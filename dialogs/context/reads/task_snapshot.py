@@ -1,7 +1,6 @@
-"""How far a dialog's task is, as people and programs see it; and statistics of the context.
+"""The progress of a dialog's task, for people and programs; and statistics of the context.
 
-The statistics count a token for each four characters, for programs and a debug line. Nothing is decided by them: every
-decision uses `ports.Counter`.
+The statistics count a token for four characters, for programs and a debug line. Decisions use `ports.Counter` instead.
 """
 
 from __future__ import annotations
@@ -24,19 +23,18 @@ from health.compaction.terms.ports import Kit
 from health.compaction.terms.units import WRITTEN, Unit, tools_by_result
 from health.configured import context_config
 
-# How many characters of a result are read to see whether it is an error.
+# How many characters of a result are read to find out whether it is an error.
 LOOKED_AT = 2_000
 
 
 def task_snapshot(dialog: Dialog) -> TaskSnapshot | None:
-    """The dialog's snapshot, with as many of its newest actions as the settings say. None where no task has begun."""
+    """The dialog's snapshot, with as many of its newest actions as the settings say. None if no task has begun."""
     snapshot = from_json(dialog.task_snapshot)
     return snapshot.shown(context_config().payloads.max_actions) if snapshot else None
 
 
 def snapshot_for_programs(dialog: Dialog) -> TaskSnapshot | None:
-    """The dialog's snapshot. Where a client drives the dialog, nobody tells us of its task, so the snapshot is read out
-    of the messages."""
+    """The dialog's snapshot; of a client's dialog, whose task is not known, derived from the messages."""
     if not dialog.is_client_driven:
         return task_snapshot(dialog)
     leaf = dialog.current_leaf
@@ -63,7 +61,7 @@ def _asks(unit: Unit) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class PresentMessage:
-    """`importance` is 0 to 1 by what kind of message it is: a window that is trimmed keeps the highest."""
+    """`importance` is 0 to 1 by the kind of message: trimming keeps the highest."""
 
     id: str
     role: str
@@ -93,10 +91,10 @@ def present_messages(dialog: Dialog) -> list[PresentMessage]:
 
 
 def context_stats(dialog: Dialog) -> ContextStats:
-    """Of the messages that the model would be sent now; tokens are characters / 4 and 100 for each image, whatever the
+    """Statistics of the messages that would be sent now; tokens are characters / 4 and 100 for each image, for any
     model.
 
-    Our own words that open a course are no message of the task.
+    The text by which Dominds opens a course is not counted as a message.
     """
     context = present_context(dialog)
     opening = {str(one.pk) for one in context.branch if _opens_course(one)}

@@ -1,7 +1,7 @@
-"""A new course: the earlier one stays readable, the model sees only what is carried over.
+"""Opens a new course: the earlier one stays readable, the model sees only what is carried over.
 
-Carried are reminders and Taskdoc (always), the goal of a run, the person's messages and answers that the agent has not
-replied to in words, and a handover of what was said before, which a person may leave or take away.
+Carried over are reminders and Taskdoc (always), the goal of a run, the person's messages and answers that the agent has
+not replied to in text, and a handover of the earlier course, which a person may omit or remove.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ OpenedBy = Course.OpenedBy
 
 
 def start_course(*, dialog: Dialog, empty: bool = False) -> Course:
-    """Begin a new course at a person's word. The agent says nothing before it is asked. `empty`: without a handover."""
+    """Begin a new course for a person. The agent then waits for a message. `empty`: without a handover."""
     handover = None if empty else handover_for(dialog.pk)
     with transaction.atomic():
         row = idle(out_of_trash(written_here(lock(dialog))))
@@ -57,7 +57,7 @@ def start_course(*, dialog: Dialog, empty: bool = False) -> Course:
 
 
 def clear_mind(row: Dialog, *, opened_by: OpenedBy, handover: Handover | None = None) -> Course:
-    """Begin a new course in mid-work and want its first answer."""
+    """Begin a new course within a turn; its first answer is due at once."""
     course = open_course(row, opened_by=opened_by, handover=handover)
     want_answer(row)
     return course
@@ -66,7 +66,7 @@ def clear_mind(row: Dialog, *, opened_by: OpenedBy, handover: Handover | None = 
 def open_course(row: Dialog, *, opened_by: OpenedBy, handover: Handover | None = None, empty: bool = False) -> Course:
     """Close the current course and open the next with its first message. Changes `row`, which the caller saves.
 
-    `empty`: what the person said stays behind as well, at their word.
+    `empty`: by the person's choice, their unanswered messages are not carried over either.
     """
     earlier = current_course(row)
     questions = list(Question.objects.filter(dialog=row, status=Question.Status.PENDING))
@@ -96,7 +96,7 @@ def open_course(row: Dialog, *, opened_by: OpenedBy, handover: Handover | None =
 
 @transaction.atomic
 def set_handover_away(*, dialog: Dialog, number: int, away: bool) -> None:
-    """Let the model see the handover of a course no more, or again. Raises DialogError where there is none."""
+    """Hide a course's handover from the model, or show it again. Raises DialogError if there is none."""
     row = written_here(resting(lock(dialog)))
     opening = opening_of(row, number)
     if opening is None or "handover" not in opening.parts:
@@ -108,7 +108,7 @@ def set_handover_away(*, dialog: Dialog, number: int, away: bool) -> None:
 
 @transaction.atomic
 def return_to_earlier(*, dialog: Dialog, number: int) -> None:
-    """Go on from where the course before this one ended. What was said in this one stays, as another version."""
+    """Go on from the end of the previous course. The messages of this one stay, as another version."""
     row = written_here(resting(lock(dialog)))
     opening = opening_of(row, number)
     if opening is None or opening.parent is None or current_course(row).number != number:
@@ -119,8 +119,8 @@ def return_to_earlier(*, dialog: Dialog, number: int) -> None:
 
 
 def size_of_earlier(dialog: Dialog, number: int) -> tuple[int, bool] | None:
-    """Of the next request after going back from that course: its tokens, estimated, and whether it would be compacted
-    first. None where there is no way back."""
+    """The estimated tokens of the next request after going back from that course, and whether it would be compacted
+    first. None if going back is impossible."""
     opening, there = opening_of(dialog, number), dialog_to_drive(dialog.pk)
     if opening is None or opening.parent is None:
         return None
@@ -161,7 +161,7 @@ def _opening(
 
 
 def unanswered(row: Dialog) -> tuple[Message, ...]:
-    """What a person typed and no answer in words has followed yet, in this course or before, oldest first."""
+    """Messages that a person typed and that no answer with text has followed yet, in any course, oldest first."""
     branch = course_branch(row.current_leaf)
     found = unanswered_in(branch)
     first = branch[0].course.carried.get("request") if branch and not is_answered(branch) else None
@@ -169,7 +169,7 @@ def unanswered(row: Dialog) -> tuple[Message, ...]:
 
 
 def _answered_by_person(row: Dialog) -> list[Question]:
-    """The questions whose answers, given in their box, no answer of the agent's in words has followed yet."""
+    """Questions that the person answered in their box, and that no answer with text has followed yet."""
     branch = course_branch(row.current_leaf)
     asked_in = [message.pk for message in since_answer(branch)]
     found = Question.objects.filter(tool_call__message__in=asked_in, status=Question.Status.ANSWERED)
@@ -179,7 +179,7 @@ def _answered_by_person(row: Dialog) -> list[Question]:
 
 
 def _typed_since(first: int, opening: Message) -> tuple[Message, ...]:
-    """What was typed in earlier courses from that message on, until this one began. Empty where it is not there."""
+    """The typed messages of earlier courses from that message on. Empty if the message is not there."""
     found: list[Message] = []
     while opening.parent is not None:
         branch = course_branch(opening.parent)

@@ -1,4 +1,4 @@
-"""An answer that was cut for a compaction, and a request that cannot be made. Both fenced by the lease."""
+"""Records an answer that was cut for a compaction, and a request that cannot be made. Both fenced by the lease."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from health.models import CompactionRun
 
 CUT = "compaction"
 REFUSED, SWITCHED_OFF = "context_compaction_failed", "compaction_off"
-# Any other run's reason says what it reached.
+# Any other run's reason says what it achieved.
 IN_VAIN = (CompactionRun.Status.SKIPPED, CompactionRun.Status.FAILED)
 
 
 @transaction.atomic
 def cut(held: Claim, *, generation: Generation, answer: Answer) -> Message:
-    """Keep what came, and want the rest: the model is asked to go on from there. Calls that came are dropped."""
+    """Store the cut text; the model is then asked to continue it. Calls in it are dropped."""
     row = fenced(held)
     kept = replace(answer, calls=(), finish_reason=CUT)
     partial = add_answer(row, generation, kept, cut_short=True)
@@ -43,14 +43,14 @@ def cut(held: Claim, *, generation: Generation, answer: Answer) -> Message:
 
 
 def ask_again(held: Claim, *, generation: Generation, answer: Answer) -> None:
-    """Nothing was said yet: nothing is kept, and the same answer is wanted again, after a compaction."""
+    """The cut answer has no text yet: nothing is stored, and it is requested again after a compaction."""
     nothing = replace(answer, calls=())
     generations.fail(held, generation=generation, answer=nothing, code=FILLED, error="", retry_in=0.0)
 
 
 @transaction.atomic
 def fill(held: Claim, *, generation: Generation, answer: Answer, tokens: int, window: int) -> None:
-    """End an answer that fills the window, with both numbers: what was said is kept. Calls that came are dropped."""
+    """End an answer that fills the window, and say both numbers. Its text is stored, calls in it are dropped."""
     cut_off = replace(answer, calls=(), finish_reason="length")
     why = Reason(Why.FULL, {"tokens": tokens, "window": window})
     log(Code.TOKEN_LIMIT_EXCEEDED, generation.dialog, estimated=tokens, limit=window, **columns_of(why))
@@ -64,7 +64,7 @@ def fill(held: Claim, *, generation: Generation, answer: Answer, tokens: int, wi
 
 @transaction.atomic
 def refuse(held: Claim, *, why: Reason | None) -> None:
-    """End the due answer because its request does not fit: recorded as a generation that failed before it was sent."""
+    """End the due answer, as its request does not fit: recorded as a generation that failed before it was sent."""
     dialog = dialog_to_drive(held.dialog_id)
     # Counted before the row is locked: it may take a second.
     guard = guard_of(dialog)
@@ -98,7 +98,7 @@ def refuse(held: Claim, *, why: Reason | None) -> None:
 
 
 def _too_much(estimated: int, guard: Guard | None, runs: list[CompactionRun]) -> Reason:
-    """Why a request is not made that does not fit, and why compacting it did not help."""
+    """Why a request that does not fit is not made, and why compaction did not help."""
     last = runs[-1] if runs and runs[-1].status in IN_VAIN else None
     sizes, other = _sizes(estimated, guard), from_json(last.why) if last else None
     return Reason(Why.NOT_HELPED, {"why": sizes, "other": other}) if other else sizes

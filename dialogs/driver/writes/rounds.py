@@ -1,4 +1,4 @@
-"""A round of tool calls as the driver makes it: each step is one transaction, fenced by the lease."""
+"""The writes of a round of tool calls: each step is one transaction, fenced by the lease."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CLEARED_BY_ANOTHER = "Another clear_mind of this round begins the new course; th
 
 @transaction.atomic
 def start_call(held: Claim, call: ToolCall, *, idempotent: bool, attempt: int = 1) -> None:
-    """Commit that the call is being made before it is."""
+    """Record the call as running, before it is made."""
     row = fenced(held)
     call.status, call.idempotent, call.started_at = Status.RUNNING, idempotent, timezone.now()
     call.attempt, call.retry_at = attempt, None
@@ -46,7 +46,7 @@ def start_call(held: Claim, call: ToolCall, *, idempotent: bool, attempt: int = 
 
 @transaction.atomic
 def await_retry(held: Claim, call: ToolCall, *, attempt: int, most: int, seconds: float) -> None:
-    """The last try failed, and may be made again: meanwhile the call is not being made, should this worker die."""
+    """Record the call as not running between two tries, in case this worker dies."""
     fenced_and_shown(held)
     call.status, call.attempt, call.most_attempts = Status.PENDING, attempt, most
     call.retry_at = timezone.now() + timedelta(seconds=seconds)
@@ -66,7 +66,7 @@ def fenced_and_shown(held: Claim) -> Dialog:
 
 @transaction.atomic
 def ask_person(held: Claim, call: ToolCall, *, text: str, choices: Sequence[str]) -> None:
-    """Put the question before the person, once however often it is delivered. The dialog waits without a worker."""
+    """Store the question for the person, once however often this is called. The dialog waits without a worker."""
     row = fenced_and_shown(held)
     asked = {"dialog": row, "text": storable(text), "choices": [storable(c) for c in choices]}
     _question, is_new = Question.objects.get_or_create(tool_call=call, defaults=asked)
@@ -86,7 +86,7 @@ def close_round(held: Claim) -> None:
 
 @transaction.atomic
 def perform(held: Claim, call: ToolCall, action: Callable[[Dialog], str]) -> None:
-    """Do something to the dialog and record that it is done, or neither."""
+    """Change the dialog and record the call's result, both or neither."""
     row = fenced(held)
     result = action(row)
     close_call(row, call, Status.DONE, result)
@@ -95,17 +95,17 @@ def perform(held: Claim, call: ToolCall, action: Callable[[Dialog], str]) -> Non
 
 @transaction.atomic
 def keep_reminder(held: Claim, call: ToolCall, *, reminder: str) -> None:
-    """What a `clear_mind` does that another one of its round follows: that one opens the course."""
+    """A `clear_mind` before the last of its round: only its reminder is stored, the last one opens the course."""
     row = fenced_and_shown(held)
     if _kept(row, call, reminder):
         close_call(row, call, Status.DONE, CLEARED_BY_ANOTHER)
 
 
 def clear_mind(held: Claim, call: ToolCall, *, reminder: str) -> None:
-    """Open a new course at the agent's word, unless a sibling of this round failed or still waits for a person.
+    """Open a new course for the agent, unless another call of this round failed or still waits for a person.
 
-    An agent that does nothing else is refused: its rounds come to an end, courses would not. One that wrote a reminder
-    in this course has chosen itself what goes along.
+    Refused if the agent does nothing else: rounds are limited, courses are not. An agent that wrote a reminder in this
+    course has chosen itself what is carried over.
     """
     curated = bool(reminder.strip()) or has_curated(call.message.course_id)
     _clear_mind(held, call, reminder=reminder, handover=handover_for(held.dialog_id, curated=curated))
@@ -129,7 +129,7 @@ def _clear_mind(held: Claim, call: ToolCall, *, reminder: str, handover: Handove
 
 
 def _kept(row: Dialog, call: ToolCall, reminder: str) -> bool:
-    """Add the reminder, if there is one. False: it could not be added, and the call failed with the reason."""
+    """Add the reminder, if there is one. False if it could not be added; the call then fails with the reason."""
     if not reminder.strip():
         return True
     try:

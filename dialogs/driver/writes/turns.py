@@ -1,9 +1,8 @@
-"""The turn's writes beside the generation itself, and the end of a client's turn. Each is one transaction, fenced by
-the lease.
+"""The driver's writes other than a generation's, and the end of a client's turn. Each is a transaction with the lease.
 
-Also slices of the driver that fail outside a generation: counted, tried again a little later, and ended after three.
-What a slice raised is known at once; a worker that was killed is counted by whoever claims the dialog next
-(`lease.claim`). Either way the person is told: without that a turn would begin again for ever.
+Slices that fail outside a generation are counted and tried again a little later; the third failure ends the turn with a
+message, else it would begin again for ever. An exception is counted at once; the death of a worker is counted by the
+next one that claims the dialog (`lease.claim`).
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ logger = logging.getLogger(__name__)
 MOST_CRASHES = 3
 SLICE_FAILED, WORKER_DIED = "slice_failed", "worker_died"
 NOT_MADE = "Ended by a fault of Dominds. What the call had done by then is not known."
-NO_MORE_ROUNDS = "Refused: this turn has made too many rounds of tool calls, or of calls whose arguments are not JSON."
+NO_MORE_ROUNDS = "Refused: this turn has made too many rounds of tool calls, or of calls that cannot be made."
 RUN_USED_UP = "Not made: the run has used all its generations."
 OWNER_OFF = "Not made: the account of the run's owner was switched off."
 READ_IN_PART = "Not made: the server had read only a part of the prompt, and was asked again."
@@ -58,7 +57,7 @@ READ_IN_PART = "Not made: the server had read only a part of the prompt, and was
 
 @transaction.atomic
 def halt(held: Claim) -> None:
-    """End the due answer at a person's word, before or between tries."""
+    """End the due answer for a person, before or between tries."""
     row = fenced(held)
     row.stop_requested = False
     withdraw_open_calls(row)
@@ -67,7 +66,7 @@ def halt(held: Claim) -> None:
 
 @transaction.atomic
 def give_up(held: Claim) -> None:
-    """End the due answer because workers died over it; the last try says so."""
+    """End the due answer because workers died while they made it; the last try says so."""
     row = fenced(held)
     last = Generation.objects.filter(dialog=row, prompt_leaf=row.current_leaf).latest("id")
     last.status, last.error_code = Generation.Status.FAILED, WORKER_DIED
@@ -78,7 +77,7 @@ def give_up(held: Claim) -> None:
 
 @transaction.atomic
 def stand_in_line(held: Claim, place: int | None) -> None:
-    """Show where the turn stands in its provider's line; None: it stands there no longer."""
+    """Store the turn's place in its provider's queue; None when it has left it."""
     row = fenced(held)
     row.place_in_line = place
     save(row, "place_in_line")
@@ -86,7 +85,7 @@ def stand_in_line(held: Claim, place: int | None) -> None:
 
 @transaction.atomic
 def take_queued(held: Claim) -> None:
-    """Make the message that waited longest the current leaf, and want its answer."""
+    """Make the longest waiting message the current leaf; its answer is due."""
     row = fenced(held)
     queued = QueuedMessage.objects.filter(dialog=row).first()
     if queued is not None:
@@ -97,9 +96,9 @@ def take_queued(held: Claim) -> None:
 
 @transaction.atomic
 def ask_once_more(held: Claim, *, generation: Generation) -> None:
-    """Nobody watches, and the server read only a part of what this answer was made from: want another beside it.
+    """Request a second version of an answer that the server made from a cut prompt while nobody watched.
 
-    Compaction comes first, under the bound that was just learned. Once a turn, and not where compaction is off.
+    A compaction comes first, by the bound that was just learned. Once a turn, and not if compaction is off.
     """
     row = fenced(held)
     answer, leaf = generation.message, generation.prompt_leaf
@@ -120,8 +119,7 @@ def _was_asked_once_more(leaf: Message) -> bool:
 
 
 def _is_overtaken(row: Dialog) -> bool:
-    """A person has stopped the agent, paused it, thrown the dialog away or typed since this was decided: the driver
-    looks again."""
+    """Did a person stop, pause, type in or delete the dialog since this was decided? Then the driver decides again."""
     if row.answer_due or row.trashed_at:
         return row.stop_requested or row.trashed_at is not None
     return bool(row.paused_by) or QueuedMessage.objects.filter(dialog=row).exists()
@@ -142,7 +140,7 @@ def carry_notice(held: Claim) -> None:
 
 
 def clear_mind(held: Claim, *, overflow: bool) -> None:
-    """What the `clear_mind` tool does, with empty arguments and by the driver. No person is asked."""
+    """Open a new course as the `clear_mind` tool does with empty arguments. No person is asked."""
     handover = handover_for(held.dialog_id)
     with transaction.atomic():
         row = fenced(held)
@@ -158,7 +156,7 @@ def clear_mind(held: Claim, *, overflow: bool) -> None:
 
 @transaction.atomic
 def want_compaction(held: Claim, *, trigger: str) -> None:
-    """Queue a run for the branch that is to be answered. Where one is under way already, that one serves."""
+    """Queue a compaction of the branch to answer, unless one is under way."""
     row = fenced(held)
     dialog = dialog_to_drive(row.pk)
     guard = active_guard(dialog)
@@ -166,7 +164,7 @@ def want_compaction(held: Claim, *, trigger: str) -> None:
         return
     is_going_on = dialog.current_leaf is not None and dialog.current_leaf.origin == MessageOrigin.CONTINUATION
     if trigger == CompactionRun.Trigger.OVERFLOW or (trigger == CompactionRun.Trigger.STREAM and not is_going_on):
-        # The provider says that it is too much, whatever our estimate says; or it leaves the answer too little room.
+        # The provider refused it, whatever our estimate says; or it leaves the answer too little room.
         guard = replace(guard, limit=min(guard.limit, present_tokens(dialog) + guard.reserve))
     if is_fresh_start_due(row):
         guard, trigger = replace(guard, chain=(FRESH_START,)), CompactionRun.Trigger.RESET
@@ -177,7 +175,7 @@ def want_compaction(held: Claim, *, trigger: str) -> None:
 
 @transaction.atomic
 def note_stuck(held: Claim, *, trigger: str, why: Reason) -> None:
-    """Record, as a run that was skipped, that compaction cannot free more: nobody tries until the context has grown."""
+    """Record as a skipped run that compaction cannot free more: none is tried until the context has grown."""
     row = fenced(held)
     dialog = dialog_to_drive(row.pk)
     guard = guard_of(dialog)
@@ -186,7 +184,7 @@ def note_stuck(held: Claim, *, trigger: str, why: Reason) -> None:
 
 
 def _is_reviewed(row: Dialog, trigger: str) -> bool:
-    """By its owner, who wants that. Neither an answer that was cut nor a client on the line is kept waiting."""
+    """Does the owner want to review the run? Neither a cut answer nor a waiting client is kept waiting for that."""
     may_wait = trigger not in (CompactionRun.Trigger.STREAM, CompactionRun.Trigger.RESET) and not row.is_client_driven
     return may_wait and display_of(row.owner_id).review_drafts
 
@@ -202,7 +200,7 @@ def end_rounds(held: Claim) -> None:
 
 @transaction.atomic
 def end_prompts(held: Claim) -> None:
-    """Ask an agent no more that was asked again and again and whose context is as full as before."""
+    """Stop the prompts to an agent that got the most of them and whose context is as full as before."""
     row = fenced(held)
     if not _is_overtaken(row):
         row.paused_by = PausedBy.PROMPTS
@@ -232,8 +230,8 @@ def push(held: Claim) -> None:
 
 @transaction.atomic
 def end_run(held: Claim) -> None:
-    """Autonomous mode: all generations are used. What the agent still wanted to call is not called, and what is due
-    waits for the person: the limit is what they allowed."""
+    """Autonomous mode: all generations are used. Open calls are not made and what is due waits for the person: the
+    limit is what they allowed."""
     row = fenced(held)
     autonomous.reach_limit(row)
     _rest(row, PausedBy.LIMIT, RUN_USED_UP)
@@ -241,14 +239,14 @@ def end_run(held: Claim) -> None:
 
 @transaction.atomic
 def pause_run(held: Claim) -> None:
-    """Autonomous mode: nobody is there any more for whom it goes on. It waits until they are, and let it go on."""
+    """Autonomous mode: pause the run, as its owner's account is off, until they are back and press *Go on*."""
     row = fenced(held)
     log(Code.OWNER_OFF, row)
     _rest(row, PausedBy.OWNER, OWNER_OFF)
 
 
 def _rest(row: Dialog, why: PausedBy, words: str) -> None:
-    """Nothing more is done, `words` say why to whoever called a tool."""
+    """Pause the dialog and end its turn; `words` become the result of its open calls."""
     row.paused_by = why
     if row.answer_due:
         withdraw_open_calls(row, words=words)
@@ -259,13 +257,13 @@ def _rest(row: Dialog, why: PausedBy, words: str) -> None:
 
 @transaction.atomic
 def end_left(held: Claim) -> None:
-    """A client's turn whose process died is not resumed: whoever asked is gone."""
+    """End a client's turn whose process died; it is not resumed, as its client is gone."""
     close_answer(fenced(held))
     lease.release(held)
 
 
 def record_crash(held: Claim, error: BaseException) -> None:
-    """Count a slice that failed, and let the next one wait; the third in a turn ends it."""
+    """Count a failed slice and delay the next one; the third in a turn ends it."""
     with suppress(LeaseLost):
         crashes = _count_crash(held)
         if crashes >= MOST_CRASHES:
@@ -283,16 +281,16 @@ def _count_crash(held: Claim) -> int:
         base=settings.DOMINDS_BACKOFF_BASE_SECONDS,
         most=settings.DOMINDS_BACKOFF_MAX_SECONDS,
     )
-    # The sweeper takes it up then; until then nobody can.
+    # Until then nobody can claim it; then the sweeper queues it.
     row.lease_until, row.slice_seq = timezone.now() + timedelta(seconds=wait), None
     save(row, "crashes", "lease_until", "slice_seq")
     return row.crashes
 
 
 def end_turn(held: Claim, error: BaseException | None, *, crashes: int = 1) -> None:
-    """End the turn in words, and let the dialog rest until a person goes on, whatever still waits. Raises LeaseLost.
+    """End the turn with a message; the dialog rests until a person goes on, even if work is due. Raises LeaseLost.
 
-    `error` is what the last slice raised, None where its worker died.
+    `error` is what the last slice raised, None if its worker died.
     """
     error = _inmost(error)
     logger.error("Dialog %s: its turn was ended after %s failures", held.dialog_id, crashes, exc_info=error)
@@ -306,7 +304,7 @@ def end_turn(held: Claim, error: BaseException | None, *, crashes: int = 1) -> N
 
 
 def _inmost(error: BaseException | None) -> BaseException | None:
-    """What a group of tasks raised, where it is one thing."""
+    """The only exception in an exception group; the group itself if it has several."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
@@ -324,7 +322,7 @@ def _say_so(held: Claim, cause: str, crashes: int) -> None:
 
 
 def _add_failure(row: Dialog, held: Claim, cause: str) -> None:
-    """A try that failed, below the newest message: there a person looks for the answer."""
+    """Add a failed try to the newest message: there a person looks for the answer."""
     left = Generation.objects.filter(dialog=row, status=Generation.Status.RUNNING)
     left.update(status=Generation.Status.INTERRUPTED, finished_at=timezone.now())
     leaf = row.current_leaf

@@ -1,9 +1,8 @@
-"""The table of Insights: a row for each agent with its LLM, and one of them all, added up by the database. Beside it
-what only single runs can tell, of the newest: the reward of each strategy, how long compactions took; and how far
-estimates missed.
+"""The table of Insights: a row for each agent with its LLM, and a total, added up by the database. Of the newest runs,
+read one by one: the reward of each strategy, and how long compactions took. Of each LLM: the error of the estimates.
 
-None is "nothing is known", which is not the same as none happened. Tokens of compactions are estimated, those of
-readings were measured; the two never meet in one number.
+None means "unknown", zero means "none happened". Tokens of compactions are estimated, those of readings were measured;
+no number mixes the two.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from health.tokens.calibration import Calibration
 
 MOST_PAIRS = 20
 Code, Status = ContextEvent.Code, CompactionRun.Status
-# What only somebody who is guarded can have; a provider refuses prompts of anybody.
+# Events that only a guarded dialog can have. A provider may refuse any dialog's prompt.
 WATCHED = (Code.OVER_HIT, Code.WARNING)
 COUNTED = (*WATCHED, Code.PROVIDER_OVERFLOW)
 STATUS_WORDS = dict(Status.choices)
@@ -35,8 +34,7 @@ APPLIED = Q(status=Status.APPLIED)
 Key = tuple[int | None, int | None]
 # Fields of `Figures` by name, for each agent with its LLM.
 Parts = dict[Key, dict[str, Any]]
-# Of the newest runs: how many are looked into, and what of them. Nothing that stands behind a run's view, which may be
-# long.
+# How many of the newest runs are read one by one, and which columns: none behind the view, which may be long.
 MOST_RUNS = 300
 ENDED = (Status.APPLIED, Status.UNDONE, Status.SKIPPED, Status.FAILED, Status.CANCELLED)
 READ = ("dialog__agent", "dialog__llm", "reward", "steps")
@@ -72,7 +70,7 @@ class Figures:
 
     @property
     def is_watched(self) -> bool:
-        """Whether a guard sees its requests, or did. Of one that none saw nobody knows how often it overflowed."""
+        """Whether a guard counts its requests, or did. Without a guard the number of over-hits is unknown."""
         return self.is_guarded or any(code in self.events for code in WATCHED)
 
     @property
@@ -119,7 +117,7 @@ class Pair:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """`left_out` are pairs beyond the most that are shown; they count in the total."""
+    """`left_out`: how many pairs are not shown; they count in the total."""
 
     pairs: tuple[Pair, ...]
     total: Figures
@@ -207,7 +205,8 @@ def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 def _named(found: Iterable[tuple[Key, Figures]]) -> Iterable[Pair]:
-    """Counted by key first: many rows are slow to group by names. Who is guarded now is known with the names."""
+    """Add agent, LLM and whether they are guarded now. Grouping many rows by names would be slow, so keys come
+    first."""
     found = tuple(found)
     agents = Agent.objects.in_bulk({agent for (agent, _llm), _figures in found if agent})
     llms = LLM.objects.select_related("provider").in_bulk({llm for (_agent, llm), _figures in found if llm})
@@ -218,20 +217,20 @@ def _named(found: Iterable[tuple[Key, Figures]]) -> Iterable[Pair]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Took:
-    """Seconds. Half of the runs took no longer than `half`, 95 of 100 no longer than `most`."""
+class Durations:
+    """Seconds that runs took: the median and the 95th percentile."""
 
-    half: float
-    most: float
+    median: float
+    p95: float
 
     @classmethod
-    def of(cls, seconds: Iterable[float]) -> Took | None:
+    def of(cls, seconds: Iterable[float]) -> Durations | None:
         rising = sorted(seconds)
-        return cls(half=_share(rising, 0.5), most=_share(rising, 0.95)) if rising else None
+        return cls(median=_share(rising, 0.5), p95=_share(rising, 0.95)) if rising else None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Earned:
+class StrategyReward:
     """The rewards of the runs in which a strategy changed something; of one run there is no spread."""
 
     strategy: str
@@ -241,17 +240,17 @@ class Earned:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sample:
+class RunSample:
     """`took` is by agent and LLM, `all_took` of all together."""
 
     runs: int
-    took: Mapping[Key, Took | None] = field(default_factory=dict)
-    all_took: Took | None = None
-    earned: tuple[Earned, ...] = ()
+    took: Mapping[Key, Durations | None] = field(default_factory=dict)
+    all_took: Durations | None = None
+    earned: tuple[StrategyReward, ...] = ()
 
 
-def sample(scope: Scope) -> Sample:
-    """Steps are read here, since no two databases agree on how to look into them."""
+def sample(scope: Scope) -> RunSample:
+    """Steps are JSON, so they are read in Python: each database queries JSON in another way."""
     seconds: defaultdict[Key, list[float]] = defaultdict(list)
     rewards: defaultdict[str, list[float]] = defaultdict(list)
     rows = _newest(scope)
@@ -260,17 +259,17 @@ def sample(scope: Scope) -> Sample:
             seconds[agent, llm].append(_seconds(steps))
         for name in _at_work(steps) if reward is not None else ():
             rewards[name].append(reward)
-    earned = (_earned(name, found) for name, found in rewards.items())
-    return Sample(
+    earned = (_strategy_reward(name, found) for name, found in rewards.items())
+    return RunSample(
         runs=len(rows),
-        took={key: Took.of(found) for key, found in seconds.items()},
-        all_took=Took.of(one for found in seconds.values() for one in found),
+        took={key: Durations.of(found) for key, found in seconds.items()},
+        all_took=Durations.of(one for found in seconds.values() for one in found),
         earned=tuple(sorted(earned, key=lambda one: -one.runs)),
     )
 
 
 def _newest(scope: Scope) -> list[tuple[Any, ...]]:
-    """Which they are is in an index; only those are looked at."""
+    """The newest ended runs: an index gives their keys, and only their rows are read."""
     ended = scope.runs().filter(status__in=ENDED).order_by("-queued_at", "-id")
     newest = CompactionRun.objects.filter(pk__in=ended.values("pk")[:MOST_RUNS]).order_by()
     return list(newest.values_list(*READ))
@@ -281,9 +280,9 @@ def _at_work(steps: Iterable[Mapping[str, Any]]) -> set[str]:
     return {step["phase"] for step in steps if step.get("changed") and step["phase"] in REGISTRY}
 
 
-def _earned(strategy: str, rewards: Sequence[float]) -> Earned:
+def _strategy_reward(strategy: str, rewards: Sequence[float]) -> StrategyReward:
     spread = stdev(rewards) if len(rewards) > 1 else None
-    return Earned(strategy=strategy, runs=len(rewards), mean=fmean(rewards), spread=spread)
+    return StrategyReward(strategy=strategy, runs=len(rewards), mean=fmean(rewards), spread=spread)
 
 
 def _seconds(steps: Iterable[Mapping[str, Any]]) -> float:
@@ -291,36 +290,41 @@ def _seconds(steps: Iterable[Mapping[str, Any]]) -> float:
 
 
 def _share(rising: Sequence[float], share: float) -> float:
-    """The nearest rank: a number that was really measured."""
+    """The nearest-rank percentile: always one of the measured numbers."""
     return rising[ceil(share * len(rising)) - 1]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """Without a pair it is the row of all."""
+    """The total has no pair."""
 
     figures: Figures
-    took: Took | None
-    missed: Missed | None = None
+    took: Durations | None
+    estimate_error: EstimateError | None = None
     pair: Pair | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """`left_out` are those beyond the most that are shown; `sample` tells of the newest runs of all."""
+    """`left_out`: how many pairs are not shown. `sample` is of the newest runs of all pairs."""
 
     pairs: tuple[Row, ...]
     total: Row
     left_out: int
-    sample: Sample
+    sample: RunSample
 
 
 def rows(scope: Scope) -> Rows:
     found, runs = table(scope), sample(scope)
-    missed = missed_by({pair.llm for pair in found.pairs if pair.llm})
+    estimate_error = estimate_errors({pair.llm for pair in found.pairs if pair.llm})
     return Rows(
         pairs=tuple(
-            Row(pair=pair, figures=pair.figures, took=runs.took.get(pair.key), missed=missed.get(pair.key[1] or 0))
+            Row(
+                pair=pair,
+                figures=pair.figures,
+                took=runs.took.get(pair.key),
+                estimate_error=estimate_error.get(pair.key[1] or 0),
+            )
             for pair in found.pairs
         ),
         total=Row(figures=found.total, took=runs.all_took),
@@ -330,9 +334,9 @@ def rows(scope: Scope) -> Rows:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Missed:
-    """How far the estimates for an LLM missed what its server reported, of the newest twenty reports, in per cent: on
-    average whichever way, and with its sign (below nothing: too low)."""
+class EstimateError:
+    """Estimates for an LLM against its server's newest twenty reports, in per cent: mean absolute error, and bias
+    (below zero: estimated too low)."""
 
     error: float
     bias: float
@@ -344,11 +348,11 @@ class Missed:
         return f"{self.bias:+.1f}".replace("-", "−")
 
 
-def missed_by(llms: Collection[LLM]) -> dict[int, Missed]:
-    """How far estimates for these LLMs were off, by the LLM's key; one without reports is left out."""
+def estimate_errors(llms: Collection[LLM]) -> dict[int, EstimateError]:
+    """By the LLM's key; an LLM without reports is left out."""
     found = {row.llm_id: row.known for row in LlmCalibration.objects.filter(llm__in=llms)}
     return {
-        key: Missed(error=known.error_percent, bias=known.bias_percent, reports=len(known.samples))
+        key: EstimateError(error=known.error_percent, bias=known.bias_percent, reports=len(known.samples))
         for key, known in found.items()
         if isinstance(known, Calibration)
     }

@@ -1,4 +1,4 @@
-"""The proposals page: what waits for a decision, and what came of those before."""
+"""The proposals page: open proposals, and the newest decided ones with what happened since."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHOWN = ("over_hits", "failures", "compactions", "tokens_removed", "tokens_sent"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class ProposalCard:
     """A proposal with what its card says beside it. `effects` are (name, now, then); `since` are over-hits since."""
 
     row: Proposal
@@ -28,17 +28,17 @@ class Shown:
     since: int | None = None
 
 
-def open_proposals() -> Iterator[Shown]:
+def open_proposals() -> Iterator[ProposalCard]:
     for row in _proposals().filter(status=Proposal.Status.OPEN):
         least, most = (least_limit(row.agent), most_limit(row.agent)) if row.agent else (0, None)
-        yield Shown(row=row, effects=_effects(row), least=least, most=most)
+        yield ProposalCard(row=row, effects=_effects(row), least=least, most=most)
 
 
-def decided_proposals() -> Iterator[Shown]:
-    """The newest decision first, with how it has gone since where it was accepted."""
+def decided_proposals() -> Iterator[ProposalCard]:
+    """The newest decision first; for an accepted limit with the over-hits since."""
     decided = _proposals().exclude(status=Proposal.Status.OPEN).order_by("-decided_at")
     for row in decided[:MOST_DECIDED]:
-        yield Shown(row=row, since=_over_hits_since(row))
+        yield ProposalCard(row=row, since=_over_hits_since(row))
 
 
 def _proposals() -> QuerySet[Proposal]:
@@ -50,7 +50,8 @@ def least_limit(agent: Agent) -> int:
 
 
 def most_limit(agent: Agent) -> int | None:
-    """The highest limit that its window allows, a fifth more for a P1 agent included; None where it is unknown."""
+    """The highest limit that fits the window, also after the fifth that a P1 agent gets on top; None: window
+    unknown."""
     room = room_of(Dialog(agent=agent, llm=agent.llm))
     return room * 100 // P1_FACTOR_PERCENT if room and agent.is_p1 else room
 

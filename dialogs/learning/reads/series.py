@@ -1,8 +1,8 @@
-"""Whose numbers Insights tell (`Scope`); what the chart of one agent with one LLM draws, measured prompt tokens, limits
-in force, compactions; and the patterns of the last day. Bounded.
+"""Whose numbers Insights show (`Scope`); the points of the chart of one agent with one LLM (measured prompt tokens,
+limits in force, compactions); and the patterns of the last day.
 
-Few rows stand for themselves; of many, the most of each hour or day, which both databases find as the beginning of a
-moment's text in UTC.
+A chart has a bounded number of points. Few rows are drawn one by one; of many, the maximum of each ten minutes, hour or
+day is drawn. Rows are grouped by the first letters of their time as UTC text, which works in both databases.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ A_DAY = timedelta(days=1)
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """None: everybody's, any agent, any LLM, from the beginning."""
+    """A filter of events, runs and readings; a field that is None filters nothing."""
 
     owner_id: int | None = None
     agent_id: int | None = None
@@ -45,16 +45,17 @@ class Scope:
         return self._cut(rows, owner="owner", agent="agent", llm="llm", when="happened_at")
 
     def runs(self) -> QuerySet[CompactionRun]:
-        """A run is of the agent and the LLM that its dialog has now."""
+        """A run counts for the agent and LLM that its dialog has now."""
         rows = CompactionRun.objects.order_by()
         return self._cut(rows, owner="dialog__owner", agent="dialog__agent", llm="dialog__llm", when="queued_at")
 
     def readings(self) -> QuerySet[HealthReading]:
-        """The readings with a number: those without are of providers that report no usage."""
+        """Without those of providers that report no usage."""
         rows = HealthReading.objects.filter(prompt_tokens__isnull=False).order_by()
         dialog = "generation__dialog"
         if self.since:
-            # Those of dialogs that rested all the time need not be looked at. No turn takes a day.
+            # Skips dialogs that were at rest since then. A day more, since the reading may be later: no turn takes a
+            # day.
             rows = rows.filter(generation__dialog__active_at__gte=self.since - A_DAY)
         return self._cut(
             rows, owner=f"{dialog}__owner", agent=f"{dialog}__agent", llm="generation__llm", when="read_at"
@@ -64,27 +65,27 @@ class Scope:
         wanted: dict[str, Any] = {
             owner: self.owner_id,
             agent: self.agent_id,
-            # Always some: else SQLite takes an index without the moment, in which not all is that is counted.
+            # Always filtered by time: else SQLite chooses an index that lacks columns which are counted.
             f"{when}__gte": self.since or BEGINNING,
         }
         if self.llm_id is not None:
-            # As a sum it hides from SQLite an index that is no help: one LLM has most of the rows.
+            # `+ 0` keeps SQLite from the index on the LLM: one LLM has most of the rows.
             rows = cast("QuerySet[Row]", rows.alias(the_llm=F(llm) + 0).filter(the_llm=self.llm_id))
         return rows.filter(**{name: value for name, value in wanted.items() if value is not None})
 
 
 MOST_POINTS, MOST_MARKS = 60, 40
-# Up to so long, the most of each so many letters of "2026-11-22 01:30": ten minutes, an hour, a day.
+# For a span up to this: rows are grouped by so many letters of "2026-11-22 01:30" (15: ten minutes, 13: an hour).
 LETTERS = ((timedelta(days=1), 15), (timedelta(days=8), 13))
 LETTERS_OF_A_DAY = 10
 Status = CompactionRun.Status
-# What the guard records has its limit; a compaction by hand or after a refusal only something to aim at.
+# Events of the guard, which record the limit in force; other events record only a target.
 TELL_LIMITS = (ContextEvent.Code.WARNING, ContextEvent.Code.OVER_HIT)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """`values` are the most of `count` rows, of which the first (or only) was `at`."""
+    """`values` are the maxima of `count` rows; `at` is the time of the first."""
 
     at: datetime
     count: int
@@ -118,7 +119,7 @@ def series(scope: Scope, *, agent: Agent, llm: LLM, now: datetime) -> Series:
     )
     drawn = (*tokens, *marks)
     return Series(
-        # As wide as what is drawn: a day of a month would be a line from top to bottom.
+        # Only as wide as what is drawn: one day in a month would be a vertical line.
         start=min((point.at for point in drawn), default=one.since or now),
         end=max((point.at for point in drawn), default=now),
         tokens=tokens,
@@ -132,7 +133,7 @@ def _letters(span: timedelta | None) -> int:
 
 
 def _points(rows: QuerySet[Row], when: str, *columns: str, letters: int, most: int) -> tuple[Point, ...]:
-    """The oldest first; each row where there are few, else the most of each stretch of time."""
+    """The oldest first: each row where there are few, else the maximum of each stretch of time."""
     newest = list(rows.order_by(f"-{when}").values_list(when, *columns)[: most + 1])
     if len(newest) <= most:
         return tuple(Point(at=at, count=1, values=tuple(values)) for at, *values in reversed(newest))
@@ -180,7 +181,7 @@ class Pattern:
 
     @property
     def code(self) -> str:
-        """The code of its events; a drop in coherence is none."""
+        """The code of its events; empty for a drop in coherence, which is no event."""
         return "" if self.finding.code == COHERENCE_DROP else self.finding.code
 
 

@@ -1,5 +1,5 @@
-"""The page of context events: a person's own with filters and files, and for staff the counts of everybody's. `Asked`
-reads out of an address which events or numbers it asks for, for this page and for Insights.
+"""The page of context events: a person's own, with filters and files; for staff also everybody's counts. `EventQuery`
+is the filter in the page's address; Insights has the same.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from django.views.decorators.http import require_safe
 
 from dialogs.transcript.views import key_in, person_of, render_part, staff_only
 from dialogs.turns.reads.events import (
-    Filter,
+    EventFilter,
     agents_to_choose,
     cause_of,
     codes_to_choose,
@@ -38,13 +38,13 @@ DAYS = 30
 PERIODS = {"1": _("The last day"), "7": _("The last 7 days"), str(DAYS): _("The last 30 days"), "": _("All time")}
 PAGE = 50
 MOST_IN_FILE = 10_000
-# What begins like this is a formula to a spreadsheet.
+# A spreadsheet runs a cell that begins with one of these as a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """Nonsense is read as the default, never an error."""
+class EventQuery:
+    """The filter in an address. An invalid value is read as the default."""
 
     code: str
     agent: int
@@ -52,7 +52,7 @@ class Asked:
     days: str
 
     @classmethod
-    def of(cls, query: QueryDict) -> Asked:
+    def of(cls, query: QueryDict) -> EventQuery:
         code, days = query.get("code", ""), query.get("days", str(DAYS))
         return cls(
             code=code if code in ContextEvent.Code.values else "",
@@ -62,9 +62,9 @@ class Asked:
         )
 
     @property
-    def filter(self) -> Filter:
+    def filter(self) -> EventFilter:
         since = timezone.now() - timedelta(days=int(self.days)) if self.days else None
-        return Filter(code=self.code, agent_id=self.agent or None, llm_id=self.llm or None, since=since)
+        return EventFilter(code=self.code, agent_id=self.agent or None, llm_id=self.llm or None, since=since)
 
     def url(self, name: str, **more: Any) -> str:
         values = {"code": self.code, "agent": self.agent, "llm": self.llm, "days": self.days} | more
@@ -74,7 +74,7 @@ class Asked:
 @never_cache
 @require_safe
 def events(request: HttpRequest) -> HttpResponse:
-    asked, person = Asked.of(request.GET), person_of(request)
+    asked, person = EventQuery.of(request.GET), person_of(request)
     # Staff filter everybody's counts too.
     there = ContextEvent.objects.all() if person.is_staff else ContextEvent.objects.filter(owner=person)
     before = key_in(request.GET, "before")
@@ -100,8 +100,8 @@ def events(request: HttpRequest) -> HttpResponse:
 @require_safe
 @staff_only
 def counts(request: HttpRequest) -> HttpResponse:
-    """What everybody's events add up to, which comes after one's own."""
-    found = {"counts": counts_of_all(Asked.of(request.GET).filter)}
+    """The counts of everybody's events, which the page loads after one's own."""
+    found = {"counts": counts_of_all(EventQuery.of(request.GET).filter)}
     return render_part(request, "learning/_counts.html", found, title=gettext("Everybody’s events"))
 
 
@@ -124,11 +124,11 @@ def as_json(request: HttpRequest) -> HttpResponse:
 
 
 def _for_file(request: HttpRequest) -> Iterable[ContextEvent]:
-    return events_of(person_of(request), Asked.of(request.GET).filter)[:MOST_IN_FILE]
+    return events_of(person_of(request), EventQuery.of(request.GET).filter)[:MOST_IN_FILE]
 
 
 def _row(event: ContextEvent) -> dict[str, Any]:
-    """Names and numbers; no title, for files travel."""
+    """Names and numbers only: no title, since files are passed on."""
     return {
         "id": event.pk,
         "happened_at": event.happened_at.isoformat() if event.happened_at else "",

@@ -1,8 +1,7 @@
-"""The Insights page: how contexts fared, for each agent with its LLM. One's own, and for staff everybody's numbers.
+"""The Insights page: levels, events and compactions of each agent with its LLM. One's own, and for staff everybody's.
 
-Also where everything stands in its chart: a series in, coordinates out, in SVG user units, y downwards, time to the
-right. What was measured is one line; what is estimated stands beside it, never in it: a compaction is a mark of its own
-from what was there before to what was left.
+Also the coordinates of its chart, in SVG user units, y downwards, time to the right. Measured tokens are one line. A
+compaction is estimated, so it is a mark of its own beside the line, from the tokens before to the tokens after.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from dialogs.learning import writes as service
 from dialogs.learning.reads.figures import Row, rows
 from dialogs.learning.reads.proposals import decided_proposals, open_proposals
 from dialogs.learning.reads.series import Pattern, Point, Scope, Series, patterns, series
-from dialogs.learning.views.events import PERIODS, Asked
+from dialogs.learning.views.events import PERIODS, EventQuery
 from dialogs.models import LLM, Agent, Dialog, Generation
 from dialogs.transcript.views import number_or_zero, person_of, render_part, staff_only
 from dialogs.turns.reads.events import agents_to_choose, llms_to_choose
@@ -36,14 +35,15 @@ from health.models import Proposal
 
 WIDTH, HEIGHT = 640.0, 220.0
 LEFT, RIGHT, TOP, BOTTOM = 56.0, 10.0, 12.0, 26.0
-# A limit that lies further above all else would press that to the floor: it is drawn along the top. If it is the one
-# that holds now, words tell how high it is.
+# A limit more than so many times above all tokens does not scale the chart: it is drawn along the top. If it is the
+# limit in force, its number stands beside the chart.
 FARTHEST_LIMIT = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown(Row):
-    """A row of the table. `url` shows its chart, `chart` is that; without, it is of all, or of something deleted."""
+class ShownRow(Row):
+    """A row of the table. `url` is the page with its chart, `chart` the chart's own; both empty for the total, and
+    where agent or LLM was deleted."""
 
     url: str = ""
     chart: str = ""
@@ -77,7 +77,7 @@ def insights(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def chart(request: HttpRequest) -> HttpResponse:
-    """The page's picture, which comes after its numbers: of the agent and the LLM that are asked for."""
+    """The chart of one agent with one LLM, which the page loads after its numbers."""
     asked, _is_all, scope = _asked(request)
     agent = get_object_or_404(Agent, pk=asked.agent)
     llm = get_object_or_404(LLM.objects.select_related("provider"), pk=asked.llm)
@@ -86,9 +86,9 @@ def chart(request: HttpRequest) -> HttpResponse:
     return render_part(request, "learning/_insights_chart.html", context, title=gettext("Insights"))
 
 
-def _asked(request: HttpRequest) -> tuple[Asked, bool, Scope]:
-    """What was asked for, whether of everybody, and whose numbers that are."""
-    asked, person = Asked.of(request.GET), person_of(request)
+def _asked(request: HttpRequest) -> tuple[EventQuery, bool, Scope]:
+    """The query, whether it is for everybody's numbers, and the scope that follows."""
+    asked, person = EventQuery.of(request.GET), person_of(request)
     is_all = person.is_staff and "all" in request.GET
     scope = Scope(
         owner_id=None if is_all else person.pk,
@@ -99,21 +99,21 @@ def _asked(request: HttpRequest) -> tuple[Asked, bool, Scope]:
     return asked, is_all, scope
 
 
-def _shown(row: Row, asked: Asked, is_all: bool) -> Shown:
+def _shown(row: Row, asked: EventQuery, is_all: bool) -> ShownRow:
     agent, llm = row.pair.key if row.pair else (None, None)
     if not agent or not llm:
-        return Shown(**vars(row))
+        return ShownRow(**vars(row))
     own = {"agent": agent, "llm": llm, "all": 1 if is_all else ""}
-    return Shown(**vars(row), url=asked.url("insights", **own) + "#chart", chart=asked.url("insights_chart", **own))
+    return ShownRow(**vars(row), url=asked.url("insights", **own) + "#chart", chart=asked.url("insights_chart", **own))
 
 
-def _charted(rows: list[Shown]) -> Shown | None:
-    """The first of which there is a chart: the one asked for, or where most went on."""
+def _charted(rows: list[ShownRow]) -> ShownRow | None:
+    """The first row that has a chart: the one asked for, or the busiest."""
     return next((row for row in rows if row.url), None)
 
 
 def _pattern(found: Pattern) -> dict[str, Any]:
-    events = Asked(code=found.code, agent=found.agent.pk, llm=0, days="1")
+    events = EventQuery(code=found.code, agent=found.agent.pk, llm=0, days="1")
     proposal = f"{reverse('proposals')}#proposal-{found.proposal_id}" if found.proposal_id else ""
     return {"found": found, "events": events.url("events"), "proposal": proposal}
 
@@ -127,7 +127,7 @@ class Dot:
 
 @dataclass(frozen=True)
 class Mark:
-    """A compaction, or several: from `y` down to `left`."""
+    """One compaction or several: tokens before (`y`) and after (`left`)."""
 
     x: float
     y: float
@@ -142,7 +142,8 @@ class Mark:
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """`limit` is an SVG point list, empty where all of it lies too far above; `limit_above` is a last one that does."""
+    """`limit` is an SVG point list, empty where every limit is too far above; `limit_above` is the last limit, if that
+    is too far above."""
 
     width: float = WIDTH
     height: float = HEIGHT
@@ -205,7 +206,7 @@ def _mark(point: Point, scale: _Scale) -> Mark:
 
 
 def _stepped(limits: tuple[Point, ...], scale: _Scale) -> Iterator[str]:
-    """A limit holds until another does, and the first is taken to have held from the beginning."""
+    """A limit holds until the next point; the first is drawn from the chart's left edge."""
     held = limits[0].values[0] if limits else 0
     if limits:
         yield f"{LEFT},{scale.y(held)}"
@@ -215,7 +216,7 @@ def _stepped(limits: tuple[Point, ...], scale: _Scale) -> Iterator[str]:
         yield f"{scale.x(point.at)},{scale.y(held)}"
 
 
-# A person waits for the page; the beat has more time.
+# How long replays may take while a person waits for the page.
 SECONDS = 4.0
 
 

@@ -1,4 +1,4 @@
-"""What if: one's own newest dialogs with an agent, gone through again under other limits and chains."""
+"""The what-if page: one's own newest dialogs with an agent, replayed under other limits and chains."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from dialogs.learning.what_if.variants import (
     LIMITS,
     MOST_DIALOGS,
     NO_LIMIT,
-    Asked,
     InvalidVariants,
+    VariantChoice,
     agents_of,
     left_out,
     rows_of,
@@ -36,16 +36,16 @@ from dialogs.transcript.views import key_in, person_of
 from health.compaction.strategies import REGISTRY
 from health.models import WhatIf
 
-# The worker may be busy with live compactions, which come first.
+# How long the page waits for a worker, which does live compactions first, before this process replays itself.
 PATIENCE = timedelta(seconds=15)
 
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def what_if(request: HttpRequest) -> HttpResponse:
-    """The form. A POST asks for the replays, and leads to their table."""
+    """The form. A POST queues the replays and redirects to their table."""
     if request.method != "POST":
-        return _page(request, Asked(), _asked_agent(request, request.GET) or _some_agent(request))
+        return _page(request, VariantChoice(), _asked_agent(request, request.GET) or _some_agent(request))
     asked, agent = _read(request.POST), _asked_agent(request, request.POST)
     if agent is None:
         problem = _("You have no dialog with this agent.")
@@ -55,18 +55,18 @@ def what_if(request: HttpRequest) -> HttpResponse:
     except InvalidVariants as error:
         return _page(request, asked, agent, problem=str(error), status=422)
     made = service.ask(owner=person_of(request), agent=agent, rows=rows, most_dialogs=MOST_DIALOGS)
-    # So that the form below the table stands as it was sent.
+    # The choice goes along, so that the form below the table shows it again.
     return redirect(reverse("what_if_shown", args=[made.pk]) + _written(asked))
 
 
 @never_cache
 @require_safe
 def shown(request: HttpRequest, what_if_id: int) -> HttpResponse:
-    """The table, as far as it is. For htmx it alone, which asks again until it is done."""
+    """The table, as far as it is done. htmx gets only the table, and polls until it is complete."""
     row = _found(request, what_if_id)
     if _is_left_alone(row):
         Thread(target=_do_it_here, args=(row.pk,), name=f"what-if-{row.pk}", daemon=True).start()
-    asked = _read(request.GET) if request.GET else Asked()
+    asked = _read(request.GET) if request.GET else VariantChoice()
     rows = list(rows_of(row, no_limit=NO_LIMIT))
     context: dict[str, Any] = {"what_if": row, "rows": rows, "query": _written(asked)}
     context["left_out"] = left_out(asked, row.agent) if request.GET else ""
@@ -82,8 +82,8 @@ def cancel(request: HttpRequest, what_if_id: int) -> HttpResponse:
     return redirect(reverse("what_if_shown", args=[row.pk]) + (_written(_read(request.GET)) if request.GET else ""))
 
 
-def _read(query: QueryDict) -> Asked:
-    return Asked(
+def _read(query: QueryDict) -> VariantChoice:
+    return VariantChoice(
         limits=query.getlist("limit"),
         other_limits=query.get("other_limits", ""),
         chains=query.getlist("chain"),
@@ -91,14 +91,14 @@ def _read(query: QueryDict) -> Asked:
     )
 
 
-def _written(asked: Asked) -> str:
-    """What `_read` reads again, to be put behind an address."""
+def _written(asked: VariantChoice) -> str:
+    """The choice as a query string, which `_read` parses."""
     typed = {"other_limits": asked.other_limits, "other_chain": asked.other_chain}
     return "?" + urlencode({"limit": asked.limits, "chain": asked.chains} | typed, doseq=True)
 
 
 def _is_left_alone(row: WhatIf) -> bool:
-    """No worker takes it up, or goes on with it: then this process does, as with a live compaction."""
+    """Has no worker taken it for so long that this process should, as with a live compaction?"""
     return row.is_open and timezone.now() - row.free_since > PATIENCE
 
 
@@ -111,7 +111,7 @@ def _do_it_here(what_if_id: int) -> None:
 
 
 def _page(
-    request: HttpRequest, asked: Asked, agent: Agent | None, *, status: int = 200, **context: Any
+    request: HttpRequest, asked: VariantChoice, agent: Agent | None, *, status: int = 200, **context: Any
 ) -> HttpResponse:
     choices = {
         "asked": asked,
@@ -126,7 +126,7 @@ def _page(
 
 
 def _asked_agent(request: HttpRequest, query: QueryDict) -> Agent | None:
-    """The agent asked for, if this person speaks to it; never one of another's dialogs alone."""
+    """The agent asked for, if this person has a dialog with it."""
     return agents_of(person_of(request)).filter(pk=key_in(query, "agent")).first()
 
 

@@ -1,3 +1,3 @@
-"""Stored dialogs under other limits and chains, to be compared: what to try, one replay, and the work of them all."""
+"""What-if: stored dialogs replayed under other limits and chains, to compare them."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What is tried: limits and chains, those in force first, then what a person chose or typed; and what a person sees of
-it: the agents to choose, the newest asked for, and its rows beside the first.
+"""The variants of a what-if: limits and chains, those in force first, then those a person chose or typed. And what its
+page shows: the agents to choose from, and its rows compared with the first.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from health.compaction.strategies import REGISTRY
 from health.models import WhatIf
 
 MOST_LIMITS, MOST_CHAINS, MOST_DIALOGS = 6, 4, 10
-# Larger than any context: an agent that nobody guards is sent whole.
+# Larger than any context: without a guard everything is sent.
 NO_LIMIT = 2**31 - 1
 LIMITS: Mapping[str, Promise] = {
     "now": gettext_lazy("as now"),
@@ -49,10 +49,10 @@ ORDERS: Mapping[str, Sequence[str]] = {
     "passages": (),
     "window": ("sliding_window",),
 }
-# A model is asked for nothing here: what follows it in the chain takes its place.
+# Left out of chains: no model is asked here. The next strategy of the chain takes its place.
 NEEDS_A_MODEL = "prune_with_agent"
 Chain = tuple[str, ...]
-Whole = Callable[[Sequence[str]], Chain]
+CompleteChain = Callable[[Sequence[str]], Chain]
 
 
 class InvalidVariants(DialogError):
@@ -60,7 +60,7 @@ class InvalidVariants(DialogError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class VariantChoice:
     """Names from LIMITS and CHAINS, and what was typed beside them."""
 
     limits: Sequence[str] = ("now", "more", "much_more")
@@ -77,10 +77,8 @@ class Variant:
 
 @dataclass(frozen=True, kw_only=True)
 class InForce:
-    """`variant` is what holds for the agent now; `limit` what would hold, were it guarded; no limit can be above `cap`.
-
-    `cap` None: the window is unknown.
-    """
+    """`variant` holds for the agent now; `limit` would hold if it were guarded. No limit may exceed `cap`; None: window
+    unknown."""
 
     variant: Variant
     limit: int
@@ -93,18 +91,18 @@ def in_force(agent: Agent, config: ContextConfig) -> InForce:
     chain = guard.chain if guard else configured.chain
     now = Variant(guard.limit if guard else NO_LIMIT, _without_model(chain))
     room = room_of(one)
-    # Where what is kept for the answer counts as used, it is a part of the limit.
+    # Where the reserve for the answer counts as used, the limit includes it.
     cap = room + (guard.reserve if guard else 0) if room else None
     return InForce(variant=now, limit=guard.limit if guard else configured.limit, cap=cap)
 
 
-def variants(asked: Asked, agent: Agent) -> list[Variant]:
+def variants(asked: VariantChoice, agent: Agent) -> list[Variant]:
     """What is in force, then every limit with every chain. Raises InvalidVariants."""
     config = config_of(Dialog(agent=agent, llm=agent.llm))
     now = in_force(agent, config)
-    whole = partial(_whole, config)
+    complete = partial(_complete_chain, config)
     limits = dict.fromkeys((*_named_limits(asked.limits, now), *_typed_limits(asked.other_limits, config, now)))
-    chains = dict.fromkeys((*_named_chains(asked.chains, now, whole), *_typed_chain(asked.other_chain, whole)))
+    chains = dict.fromkeys((*_named_chains(asked.chains, now, complete), *_typed_chain(asked.other_chain, complete)))
     if not limits or not chains:
         raise InvalidVariants((not limits and left_out(asked, agent)) or _("Choose at least one limit and one chain."))
     if len(limits) > MOST_LIMITS or len(chains) > MOST_CHAINS:
@@ -114,8 +112,8 @@ def variants(asked: Asked, agent: Agent) -> list[Variant]:
     return list(dict.fromkeys((now.variant, *every)))
 
 
-def left_out(asked: Asked, agent: Agent) -> str:
-    """What to say of chosen limits that are not tried as they are called; empty where all are."""
+def left_out(asked: VariantChoice, agent: Agent) -> str:
+    """A sentence about chosen limits that cannot be tried as named; empty where all can."""
     now = in_force(agent, config_of(Dialog(agent=agent, llm=agent.llm)))
     if now.cap is None:
         return _("The LLM’s window is unknown, so no limit is the whole of it.") if "window" in asked.limits else ""
@@ -130,7 +128,7 @@ def left_out(asked: Asked, agent: Agent) -> str:
 
 
 def _named_limits(names: Iterable[str], now: InForce) -> Iterable[int]:
-    """None is more than the window has room for; what is not guarded now stays so under "as now"."""
+    """None is above the cap. "As now" stays without a limit where there is no guard."""
     for name in names:
         if name == "window" and now.cap:
             yield now.cap
@@ -154,25 +152,25 @@ def _typed_limits(text: str, config: ContextConfig, now: InForce) -> Iterable[in
         yield limit
 
 
-def _named_chains(names: Iterable[str], now: InForce, whole: Whole) -> Iterable[Chain]:
+def _named_chains(names: Iterable[str], now: InForce, complete: CompleteChain) -> Iterable[Chain]:
     for name in names:
         if name == "now":
             yield now.variant.chain
         elif name in ORDERS:
-            yield whole(ORDERS[name])
+            yield complete(ORDERS[name])
 
 
-def _typed_chain(text: str, whole: Whole) -> Iterable[Chain]:
+def _typed_chain(text: str, complete: CompleteChain) -> Iterable[Chain]:
     names = [name.strip() for name in text.replace("，", ",").split(",") if name.strip()]
     unknown = [name for name in names if name not in REGISTRY]
     if unknown:
         raise InvalidVariants(_("There is no strategy “%(name)s”.") % {"name": unknown[0]})
     if names:
-        yield _without_model(whole(names))
+        yield _without_model(complete(names))
 
 
-def _whole(config: ContextConfig, order: Sequence[str]) -> Chain:
-    """An order that is tried as the one that runs first, with what stands before and behind it."""
+def _complete_chain(config: ContextConfig, order: Sequence[str]) -> Chain:
+    """The chain that runs with this order: `chain_for` puts strategies before and behind it."""
     return chain_for(replace(config, how=How.CHAIN, chain_order=tuple(order)))
 
 
@@ -181,7 +179,7 @@ def _without_model(chain: Iterable[str]) -> Chain:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class ComparisonRow:
     """One limit with one chain. Everything is estimated; `share` is of the tokens that are sent as it is now.
 
     `limit` None: nobody guards the agent, and everything is sent. `cost` None: an LLM has no known price. `share` None:
@@ -213,16 +211,16 @@ def what_if_of(owner: User, what_if_id: int) -> WhatIf | None:
     return WhatIf.objects.select_related("agent__llm__provider").filter(owner=owner, pk=what_if_id).first()
 
 
-def rows_of(what_if: WhatIf, *, no_limit: int) -> Iterator[Row]:
+def rows_of(what_if: WhatIf, *, no_limit: int) -> Iterator[ComparisonRow]:
     are_uneven = len({row.get("dialogs", 0) for row in what_if.rows}) > 1
     for row in what_if.rows:
         yield _row(row, now=what_if.rows[0], are_uneven=are_uneven, no_limit=no_limit)
 
 
-def _row(row: dict[str, Any], *, now: dict[str, Any], are_uneven: bool, no_limit: int) -> Row:
+def _row(row: dict[str, Any], *, now: dict[str, Any], are_uneven: bool, no_limit: int) -> ComparisonRow:
     cost = row.get("cost")
     is_comparable = bool(now.get("tokens_sent")) and row.get("dialogs") == now.get("dialogs")
-    return Row(
+    return ComparisonRow(
         limit=row["limit"] if row["limit"] < no_limit else None,
         chain=tuple(row["chain"]),
         numbers={name: value for name, value in row.items() if isinstance(value, int)},

@@ -1,9 +1,8 @@
-"""A "what if" as it is asked for and worked at: replay after replay, each kept at once, in slices between which others
-have their turn. It is never put into force, and only the newest few of a person are kept.
+"""A what-if is queued and worked at: replay after replay, each stored at once, in slices, so that live compactions come
+in between. Of each person only the newest few are kept.
 
-A replay takes one dialog under one limit and one chain through the critic's replay, with the engine itself for every
-compaction in it. No model is asked, no dialog is changed, and static vectors do, as in a worker of the turns. All
-numbers are estimates.
+A replay goes through one dialog with one limit and one chain, and compacts with the real engine. No model is asked (the
+vectors are static ones), and no dialog is changed. All numbers are estimates.
 """
 
 from __future__ import annotations
@@ -37,20 +36,20 @@ from health.compaction.config import ContextConfig
 from health.compaction.runner import run
 from health.compaction.terms.outcome import CompactionOutcome, Loss, Status
 from health.compaction.terms.ports import Answer, Embed, Need
-from health.critic.replay import Growth, Happening, Rules, gone_through, to_the_goal
+from health.critic.replay import Growth, ReplayTotals, Rules, gone_through, to_the_goal
 from health.models import CompactionRun, LlmPrice, WhatIf
 from health.models.claims import claimed_until, is_over
 
 logger = logging.getLogger(__name__)
-# The worker of compactions is one. A live one waits that long for what nobody needs at once, and until a dialog is read
-# and the compaction under way is done: no slice begins another after its time.
+# There is one worker for compactions. A live one waits at most for a slice, and then for the compaction that is running
+# in it: no slice begins another after its time.
 SLICE_SECONDS = 1.0
-# The key in a row under which a replay is kept that another slice goes on with.
+# The key in a row of an unfinished replay, with which another slice goes on.
 HALFWAY = "halfway"
 A_MILLION = 1_000_000
 Row = dict[str, Any]
 EMBEDDER = "static"
-# How long the compactions of one replay may take. After that the goal counts as reached, and the row says so.
+# How long the compactions of one replay may take. Later ones are not run: each counts as reaching its goal.
 MOST_SECONDS = 10.0
 
 
@@ -59,7 +58,7 @@ def first_row(variant: Variant) -> Row:
 
 
 def perform(what_if_id: int, *, seconds: float = SLICE_SECONDS) -> bool:
-    """Go on with it for a slice. True: there is more to do."""
+    """Work at it for one slice. True: there is more to do."""
     held = claim(what_if_id)
     if held is None:
         return False
@@ -71,21 +70,21 @@ def perform(what_if_id: int, *, seconds: float = SLICE_SECONDS) -> bool:
         return False
 
 
-def _slice(row: WhatIf, held: Claim, *, until: float) -> bool:
-    course: Course | None = None
+def _slice(row: WhatIf, held: WhatIfClaim, *, until: float) -> bool:
+    course: ReplayedCourse | None = None
     price: Decimal | None = None
     for number in range(row.done, row.total):
         dialog, at = divmod(number, len(row.rows))
         if course is None or at == 0:
             course = _course(row.dialogs[dialog])
             price = _price(course.dialog) if course else None
-        came = _replayed(course, row.rows[at], until=until) if course else None
+        result = _replayed(course, row.rows[at], until=until) if course else None
         row.rows[at].pop(HALFWAY, None)
-        if isinstance(came, Halfway):
-            row.rows[at][HALFWAY] = asdict(came)
-        elif came:
-            row.rows[at] = _added(row.rows[at], came, price)
-        done = number if isinstance(came, Halfway) else number + 1
+        if isinstance(result, PartialReplay):
+            row.rows[at][HALFWAY] = asdict(result)
+        elif result:
+            row.rows[at] = _added(row.rows[at], result, price)
+        done = number if isinstance(result, PartialReplay) else number + 1
         if not keep(held, rows=row.rows, done=done):
             return False
         if monotonic() > until and done < row.total:
@@ -94,12 +93,12 @@ def _slice(row: WhatIf, held: Claim, *, until: float) -> bool:
     return False
 
 
-def _replayed(course: Course, row: Row, *, until: float) -> Replayed | Halfway:
-    halfway = Halfway(**row[HALFWAY]) if HALFWAY in row else None
-    return replayed(course, Variant(row["limit"], tuple(row["chain"])), halfway, until=until)
+def _replayed(course: ReplayedCourse, row: Row, *, until: float) -> ReplayResult | PartialReplay:
+    partial = PartialReplay(**row[HALFWAY]) if HALFWAY in row else None
+    return replayed(course, Variant(row["limit"], tuple(row["chain"])), partial, until=until)
 
 
-def _course(dialog_id: str) -> Course | None:
+def _course(dialog_id: str) -> ReplayedCourse | None:
     """The course to replay; None where its dialog was erased meanwhile, or has no message."""
     found = Dialog.objects.select_related("agent", "llm__provider", "current_leaf")
     dialog = found.filter(pk=dialog_id, current_leaf__isnull=False).first()
@@ -110,8 +109,8 @@ def _price(dialog: Dialog) -> Decimal | None:
     return LlmPrice.objects.filter(llm=dialog.llm_id).values_list("per_million", flat=True).first()
 
 
-def _added(row: Row, one: Replayed, price: Decimal | None) -> Row:
-    """The row with one more replay in it. A price that is not known makes the cost of all unknown."""
+def _added(row: Row, one: ReplayResult, price: Decimal | None) -> Row:
+    """The row with one more replay added. One unknown price makes the whole cost unknown."""
     numbers = {
         **asdict(one.happening),
         "lost": one.lost,
@@ -126,10 +125,10 @@ def _added(row: Row, one: Replayed, price: Decimal | None) -> Row:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Replayed:
-    """`lost` are facts that stand only in the archive in the end, `bindings` the sentences among them that bind."""
+class ReplayResult:
+    """`lost`: how many facts are only in the archive at the end; `bindings`: how many of them are binding sentences."""
 
-    happening: Happening
+    happening: ReplayTotals
     lost: int = 0
     bindings: int = 0
     # So many facts are lost that the engine stops listing them.
@@ -138,11 +137,9 @@ class Replayed:
 
 
 @dataclass(kw_only=True)
-class Halfway:
-    """What the compactions of a replay came to until now: tokens left, by the message's place as text, for JSON.
-
-    What was lost is told by the newest. With these another slice goes on: what is known is not compacted again.
-    """
+class PartialReplay:
+    """The compactions of an unfinished replay, as JSON. `left`: tokens left, by the message's place (as text). The rest
+    is of the newest compaction. Another slice goes on from here and repeats none of them."""
 
     left: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
@@ -151,13 +148,13 @@ class Halfway:
     are_more_lost: bool = False
 
 
-class OutOfTime(Exception):
-    """The slice is over; `Engine.halfway` says how far it came."""
+class SliceOver(Exception):
+    """The slice is over; `Replay.partial` says how far it came."""
 
 
 @dataclass(kw_only=True)
-class Course:
-    """A dialog's course, read once for all that is tried on it."""
+class ReplayedCourse:
+    """A dialog's course, read once for all variants."""
 
     dialog: Dialog
     growth: Growth
@@ -165,7 +162,7 @@ class Course:
 
     @cached_property
     def material(self) -> Material:
-        """Read when it is needed: under a high limit it never is. The run is a wish that nobody stores, of no limit."""
+        """Read only when something is compacted. The run it is made for is not stored, and has no limit."""
         wish = CompactionRun(
             dialog=self.dialog,
             leaf=self.dialog.current_leaf,
@@ -176,26 +173,26 @@ class Course:
         return material(wish, config_for(wish))
 
 
-def read_course(dialog: Dialog) -> Course:
+def read_course(dialog: Dialog) -> ReplayedCourse:
     config = config_of(dialog)
     guard = active_guard(dialog, config)
     growth = growth_of(dialog, reserve=guard.reserve if guard else 0)
-    return Course(dialog=dialog, growth=growth, config=guard.config if guard else config)
+    return ReplayedCourse(dialog=dialog, growth=growth, config=guard.config if guard else config)
 
 
 def replayed(
-    course: Course, variant: Variant, halfway: Halfway | None = None, *, until: float = inf
-) -> Replayed | Halfway:
-    """From where another slice stopped. Halfway again where the time is over; each slice compacts once at least."""
+    course: ReplayedCourse, variant: Variant, partial: PartialReplay | None = None, *, until: float = inf
+) -> ReplayResult | PartialReplay:
+    """Replay from `partial` on. A PartialReplay where the time is over; each slice compacts at least once."""
     config = course.config
     rules = Rules(limit=variant.limit, threshold=config.warning_threshold, goal=config.goal)
-    found = halfway or Halfway()
-    engine = Engine(course, variant, rules, found, until=until)
+    found = partial or PartialReplay()
+    engine = Replay(course, variant, rules, found, until=until)
     try:
         happening = gone_through(course.growth, rules, engine.compacted)
-    except OutOfTime:
+    except SliceOver:
         return found
-    return Replayed(
+    return ReplayResult(
         happening=happening,
         lost=found.lost,
         bindings=found.bindings,
@@ -204,11 +201,13 @@ def replayed(
     )
 
 
-class Engine:
-    """Compacts the course up to a message, from the originals each time, as the guard does."""
+class Replay:
+    """Compacts the course up to a message, each time from the original messages, as the guard does."""
 
-    def __init__(self, course: Course, variant: Variant, rules: Rules, halfway: Halfway, *, until: float) -> None:
-        self.course, self.variant, self.halfway = course, variant, halfway
+    def __init__(
+        self, course: ReplayedCourse, variant: Variant, rules: Rules, partial: PartialReplay, *, until: float
+    ) -> None:
+        self.course, self.variant, self.partial = course, variant, partial
         self.is_cut_short = False
         self._goal = to_the_goal(course.growth, rules)
         self._embed = embeddings.embedder(EMBEDDER)
@@ -216,15 +215,15 @@ class Engine:
         self._has_compacted = False
 
     def compacted(self, at: int, total: int) -> int:
-        if (known := self.halfway.left.get(str(at))) is not None:
+        if (known := self.partial.left.get(str(at))) is not None:
             return known
-        if self.halfway.seconds > MOST_SECONDS:
+        if self.partial.seconds > MOST_SECONDS:
             self.is_cut_short = True
             return self._goal(at, total)
         if self._has_compacted and monotonic() > self._until:
-            raise OutOfTime
+            raise SliceOver
         self._has_compacted = True
-        left = self.halfway.left[str(at)] = self._left(at, total)
+        left = self.partial.left[str(at)] = self._left(at, total)
         return left
 
     def _left(self, at: int, total: int) -> int:
@@ -238,9 +237,9 @@ class Engine:
 
     def _note(self, losses: Iterable[Loss]) -> None:
         gone = [loss for loss in losses if not loss.kept]
-        self.halfway.lost = len(gone)
-        self.halfway.bindings = sum(loss.kind == BINDING for loss in gone)
-        self.halfway.are_more_lost = len(gone) >= MOST_LOSSES
+        self.partial.lost = len(gone)
+        self.partial.bindings = sum(loss.kind == BINDING for loss in gone)
+        self.partial.are_more_lost = len(gone) >= MOST_LOSSES
 
     def _outcome(self, at: int) -> CompactionOutcome:
         begun = self.course.material
@@ -250,27 +249,26 @@ class Engine:
         state = replace(begun.state, units=units[: offset + at + 1], limit=self.variant.limit)
         since = monotonic()
         outcome = run(compact(state, begun.kit, chain=self.variant.chain, judge=False), answer=self._answer)
-        self.halfway.seconds += monotonic() - since
+        self.partial.seconds += monotonic() - since
         return outcome
 
     def _answer(self, need: Need) -> Answer:
         return self._embed(need) if isinstance(need, Embed) else None
 
 
-# --- Writes: asking for one, holding it while it is worked at, keeping what came of it ---
 OPEN = (WhatIf.Status.QUEUED, WhatIf.Status.RUNNING)
 MOST_KEPT = 5
 
 
 @dataclass(frozen=True)
-class Claim:
+class WhatIfClaim:
     what_if_id: int
     token: int
 
 
 @transaction.atomic
 def ask(*, owner: User, agent: Agent, rows: Sequence[dict[str, Any]], most_dialogs: int) -> WhatIf:
-    """The newest dialogs of this person with the agent, once for every row. Whatever was under way before ends."""
+    """Queue a what-if over this person's newest dialogs with the agent. An unfinished earlier one is cancelled."""
     before = WhatIf.objects.select_for_update().filter(owner=owner)
     before.filter(status__in=OPEN).update(status=WhatIf.Status.CANCELLED, finished_at=timezone.now())
     before.filter(pk__in=list(before.values_list("pk", flat=True)[MOST_KEPT - 1 :])).delete()
@@ -284,27 +282,27 @@ def cancel(row: WhatIf) -> None:
     WhatIf.objects.filter(pk=row.pk, status__in=OPEN).update(status=WhatIf.Status.CANCELLED, finished_at=timezone.now())
 
 
-def claim(what_if_id: int) -> Claim | None:
+def claim(what_if_id: int) -> WhatIfClaim | None:
     """Claim the "what if", if nobody works at it."""
     taken = WhatIf.objects.filter(Q(claimed_until=None) | is_over(), pk=what_if_id, status__in=OPEN).update(
         status=WhatIf.Status.RUNNING, claim_token=F("claim_token") + 1, claimed_until=claimed_until()
     )
-    return Claim(what_if_id, WhatIf.objects.get(pk=what_if_id).claim_token) if taken else None
+    return WhatIfClaim(what_if_id, WhatIf.objects.get(pk=what_if_id).claim_token) if taken else None
 
 
-def keep(held: Claim, *, rows: Sequence[dict[str, Any]], done: int) -> bool:
+def keep(held: WhatIfClaim, *, rows: Sequence[dict[str, Any]], done: int) -> bool:
     """Keep one more replay. False: somebody cancelled the "what if", or another worker has it now."""
     return bool(_held(held).update(rows=list(rows), done=done, claimed_until=claimed_until()))
 
 
-def finish(held: Claim, status: str) -> None:
+def finish(held: WhatIfClaim, status: str) -> None:
     _held(held).update(status=status, finished_at=timezone.now())
 
 
-def leave(held: Claim) -> bool:
-    """Let another go on with it; whether there is anything to go on with."""
+def leave(held: WhatIfClaim) -> bool:
+    """Release the claim, for another slice. False: it was cancelled or taken over."""
     return bool(_held(held).update(claimed_until=timezone.now()))
 
 
-def _held(held: Claim):  # type: ignore[no-untyped-def]  # a QuerySet, whose type needs the manager's
+def _held(held: WhatIfClaim):  # type: ignore[no-untyped-def]  # a QuerySet, whose type needs the manager's
     return WhatIf.objects.filter(pk=held.what_if_id, claim_token=held.token, status=WhatIf.Status.RUNNING)

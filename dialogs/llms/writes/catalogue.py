@@ -1,9 +1,9 @@
-"""The catalogue of providers and models: the built-in file, what overrides it, and its way into the rows, without
-touching what an admin has edited. Called at every start.
+"""The catalogue of providers and models: the built-in file and the override file are written to the rows at every
+start, except for fields that an admin has edited.
 
-Each row remembers what the catalogue wrote last (`catalogue_values`). A field that still holds that value follows the
-catalogue; one that differs was edited here and stays. What the catalogue no longer names is switched off, never
-deleted: dialogs may hang on it. Reading one file is `catalogue_file.py`'s work.
+Each row keeps the values that the catalogue wrote last (`catalogue_values`). A field with that value follows the
+catalogue; another value was set by an admin and stays. Rows that the catalogue no longer names are switched off, not
+deleted, since dialogs may need them. `catalogue_file.py` parses a file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OURS = (Origin.CATALOGUE, Origin.FILE)
 
 
 def load_catalogue() -> CatalogueReport:
-    """Bring the rows up to date with both files. Raises CatalogueError and writes nothing when one is wrong."""
+    """Write both files to the rows. Raises CatalogueError, and writes nothing, if one is wrong."""
     return write_catalogue(_catalogue())
 
 
@@ -41,22 +41,22 @@ def catalogue_problem() -> CatalogueError | None:
 
 
 def ignored_values() -> list[CatalogueError]:
-    """What the override file says that is not followed. None of a file that cannot be read."""
+    """The values of the override file that are ignored; empty if it cannot be read."""
     ignored: list[CatalogueError] = []
     with suppress(CatalogueError):
         _override(ignored)
     return ignored
 
 
-def _catalogue() -> dict[str, Sourced]:
-    """Whole providers of the override file take the place of built-in ones with the same name."""
-    built_in = {name: Sourced(entry=entry, origin=Origin.CATALOGUE) for name, entry in _read(BUILT_IN).items()}
-    override = {name: Sourced(entry=entry, origin=Origin.FILE) for name, entry in _override().items()}
+def _catalogue() -> dict[str, SourcedProvider]:
+    """A provider of the override file replaces the built-in one of the same name completely."""
+    built_in = {name: SourcedProvider(entry=entry, origin=Origin.CATALOGUE) for name, entry in _read(BUILT_IN).items()}
+    override = {name: SourcedProvider(entry=entry, origin=Origin.FILE) for name, entry in _override().items()}
     return built_in | override
 
 
 def _override(ignored: list[CatalogueError] | None = None) -> dict[str, ProviderEntry]:
-    """The override file. It may be absent, unless somebody said where it is."""
+    """The override file. It may be missing, unless its path was configured."""
     path = Path(settings.DOMINDS_LLM_FILE)
     if not path.exists() and not settings.DOMINDS_LLM_FILE_REQUIRED:
         return {}
@@ -77,7 +77,7 @@ def _read(path: Path, ignored: list[CatalogueError] | None = None) -> dict[str, 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sourced:
+class SourcedProvider:
     """A provider of the catalogue, and whether the override file brought it."""
 
     entry: ProviderEntry
@@ -100,7 +100,7 @@ class CatalogueReport:
 
 
 @transaction.atomic
-def write_catalogue(catalogue: Mapping[str, Sourced]) -> CatalogueReport:
+def write_catalogue(catalogue: Mapping[str, SourcedProvider]) -> CatalogueReport:
     """Make the rows follow the catalogue. Two reads and no write when nothing has changed."""
     report = CatalogueReport()
     providers = {row.name: row for row in Provider.objects.all()}
@@ -170,7 +170,7 @@ def _set(row: Provider | LLM, name: str, value: Any) -> None:
 
 
 def _switch_off(
-    catalogue: Mapping[str, Sourced], *, providers: list[Provider], llms: list[LLM], report: CatalogueReport
+    catalogue: Mapping[str, SourcedProvider], *, providers: list[Provider], llms: list[LLM], report: CatalogueReport
 ) -> None:
     """Rows that came from a catalogue which no longer names them. An admin who switched one on again keeps it."""
     gone: list[Provider | LLM] = [row for row in providers if row.name not in catalogue]

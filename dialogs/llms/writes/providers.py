@@ -1,7 +1,7 @@
 """Every write about providers, LLMs and the agents made for them. Calling a provider is `providers/probe.py`'s work.
 
-Limits have three sources with one order: what an admin typed stays, what a server says comes next, the
-catalogue file fills the rest. Every source is kept apart, so that a page can show all of them.
+Limits have three sources, in this order: an admin, the server, the catalogue. All are stored, so that pages can show
+them.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def record_limits(*, llm: LLM, facts: ModelFacts) -> str:
 
 
 def claim_loading(*, llm: LLM, for_at_most: timedelta) -> bool:
-    """The right to have a model loaded: loaded twice at once it would be there twice. False where another has it."""
+    """Claim the right to have a model loaded, so that it is not loaded twice. False if another process has it."""
     now = timezone.now()
     free = Q(loading_until=None) | Q(loading_until__lt=now)
     return bool(LLM.objects.filter(free, pk=llm.pk).update(loading_until=now + for_at_most))
@@ -145,7 +145,7 @@ def small_window_ceiling(window: int | None) -> int | None:
 
 
 def _doubt_bounds(llm: LLM, window: int | None) -> None:
-    """A server that tells another window than before was started again: bounds of the one before hold no more."""
+    """A server with another window than before was restarted: forget the bounds learned before."""
     row = LlmBounds.objects.select_for_update().filter(llm=llm).first()
     before = llm.detected_context_length or (row.window if row else None)
     if row and window and before and window != before:
@@ -162,7 +162,7 @@ def _take_window(llm: LLM, facts: ModelFacts) -> str:
             "read": f"{window:,}",
             "set": f"{llm.context_length:,}",
         }
-    # A ceiling that was made for the window before follows it; one that was written down does not.
+    # A default threshold for the old window follows the new one; an admin's does not.
     follows = llm.optimal_max_tokens in (None, small_window_ceiling(llm.context_length))
     llm.context_length, llm.context_length_source = window, WindowSource.SERVER
     said = _("Context window: %(window)s tokens, read from the server.") % {"window": f"{window:,}"}
@@ -201,12 +201,11 @@ def _sentence(error: ValidationError) -> str:
     )
 
 
-# --- Somebody to talk to: agents that are made without anybody asking for them ---
 @transaction.atomic
 def ensure_agents() -> list[Agent]:
     """Where there is no agent but demos: one for the first LLM of every provider that the environment makes ready.
 
-    Whoever sets a key, or names a file of models, expects to chat without a visit to the admin first.
+    So one can chat after setting a key or a file of LLMs, without the admin.
     """
     if Agent.objects.filter(is_demo=False, is_direct=False).exists():
         return []
@@ -216,7 +215,6 @@ def ensure_agents() -> list[Agent]:
     return [add_agent(llm=llm) for llm in first if llm is not None]
 
 
-# --- From a server that answers to somebody to talk to: provider, LLM and agent, made where they are missing ---
 @transaction.atomic
 def connect(*, name: str, kind: str, label: str, base_url: str, api_key: str, facts: ModelFacts) -> Agent:
     """An agent for this model of the server at this address. What was switched off is switched on again."""
@@ -242,8 +240,8 @@ def _free_name(name: str) -> str:
 
 
 NAME = "demo"
-# A paragraph: seven such answers fill the window, so that a chat of a dozen messages is compacted twice, and most of it
-# stands each time.
+# The length of a paragraph: seven such answers fill the window, so a chat of a dozen messages is compacted twice, with
+# most of it kept.
 MAX_OUTPUT_TOKENS = 128
 DESCRIPTION = "A very small model that runs on this machine. For trying things out: do not trust its answers."
 INSTRUCTIONS = "You are a friendly demo assistant. Answer in a few short sentences."
@@ -274,7 +272,7 @@ def install_demo(*, base_url: str, model_id: str, context_window: int) -> Agent:
 
 
 def _place_provider(base_url: str) -> Provider:
-    """Known by its origin: an admin may have a provider of that name."""
+    """Found by its origin, not its name, which an admin's provider may have."""
     provider = Provider.objects.filter(origin=Origin.DEMO).first()
     if provider is None:
         taken = Provider.objects.filter(name=NAME).exists()

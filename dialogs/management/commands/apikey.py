@@ -93,7 +93,7 @@ def _user(name: str) -> User:
 def _key(text: str) -> ApiKey:
     found = _keys(text)
     if not found:
-        # A whole key stays out of the terminal's history of complaints.
+        # Only the first characters: the whole key must not be printed.
         raise CommandError(f"There is no key {text[:PREFIX_CHARS]}. `apikey list` shows those there are.")
     if len(found) > 1:
         numbers = ", ".join(str(key.pk) for key in found)

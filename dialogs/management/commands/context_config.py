@@ -1,4 +1,4 @@
-"""`manage.py context_config`: the compaction settings as YAML, out of Dominds and into it."""
+"""`manage.py context_config`: export and import the compaction settings as YAML."""
 
 from __future__ import annotations
 
@@ -59,5 +59,5 @@ class Command(BaseCommand):
 
 
 def _at(problem: Problem) -> str:
-    """Line and key, as compilers write them."""
+    """Line and key, in the form of a compiler's message."""
     return (f":{problem.line}" if problem.line else "") + (f": {problem.path}" if problem.path else "")

@@ -1,6 +1,4 @@
-"""`manage.py context_stats DIALOG`: all that is known of a dialog's context, in a terminal: as JSON, or as lines.
-Estimates carry their `≈`.
-"""
+"""`manage.py context_stats DIALOG`: a dialog's context as lines or JSON. Estimates are marked with `≈`."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from dialogs.models import Dialog, Message
 from dialogs.transcript.reads.archived_messages import archived_ids
 from health.compaction.snapshot import as_json
 
-Told = Mapping[str, Any]
+Report = Mapping[str, Any]
 SHOWN_RUNS = 10
 
 
@@ -33,11 +31,11 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="For programs.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        told = report(_dialog(options["dialog"]))
+        report = report_of(_dialog(options["dialog"]))
         if options["json"]:
-            self.stdout.write(json.dumps(told, indent=1, ensure_ascii=False, cls=DjangoJSONEncoder))
+            self.stdout.write(json.dumps(report, indent=1, ensure_ascii=False, cls=DjangoJSONEncoder))
         else:
-            self.stdout.write("\n".join(lines(told)))
+            self.stdout.write("\n".join(lines(report)))
 
 
 def _dialog(named: str) -> Dialog:
@@ -47,7 +45,7 @@ def _dialog(named: str) -> Dialog:
         raise CommandError(f"There is no dialog {named!r}.") from error
 
 
-def report(dialog: Dialog) -> dict[str, Any]:
+def report_of(dialog: Dialog) -> dict[str, Any]:
     """`dialog` with its agent, LLM and provider."""
     task = snapshot_for_programs(dialog)
     return {
@@ -63,23 +61,23 @@ def report(dialog: Dialog) -> dict[str, Any]:
 
 
 def _archive(dialog: Dialog) -> dict[str, int]:
-    """What the model no longer sees as it was said."""
+    """The messages that the model no longer sees as they were."""
     texts = list(Message.objects.filter(pk__in=archived_ids(dialog.pk)).values_list("content", flat=True))
     return {"messages": len(texts), "estimated_tokens": sum(counter_of(dialog.llm).count(texts)) if texts else 0}
 
 
-def lines(told: Told) -> Iterator[str]:
-    yield f"{told['title']}, with {told['agent']} ({told['llm']})"
-    yield f"Messages: {told['messages']:,} stored, {told['sent']:,} would be sent."
-    yield f"Measured: {_measured(told['health'])}"
-    yield from _estimated(told["budget"])
-    yield from _task(told["task"])
-    yield from _compactions(told["compactions"])
-    archive = told["archive"]
+def lines(report: Report) -> Iterator[str]:
+    yield f"{report['title']}, with {report['agent']} ({report['llm']})"
+    yield f"Messages: {report['messages']:,} stored, {report['sent']:,} would be sent."
+    yield f"Measured: {_measured(report['health'])}"
+    yield from _estimated(report["budget"])
+    yield from _task(report["task"])
+    yield from _compactions(report["compactions"])
+    archive = report["archive"]
     yield f"Archive: {archive['messages']:,} messages, ≈{archive['estimated_tokens']:,} tokens."
 
 
-def _measured(health: Told | None) -> str:
+def _measured(health: Report | None) -> str:
     if health is None:
         return "nothing yet."
     if health["prompt_tokens"] is None:
@@ -89,7 +87,7 @@ def _measured(health: Told | None) -> str:
     return f"{health['prompt_tokens']:,}{window} prompt tokens, {health['level']}{stale}."
 
 
-def _estimated(budget: Told) -> Iterator[str]:
+def _estimated(budget: Report) -> Iterator[str]:
     limit = f" of {budget['limit']:,}" if budget["limit"] else ""
     pressure = f", pressure {budget['pressure']}" if budget["pressure"] else ", nobody guards it"
     yield f"Estimated: ≈{budget['tokens']:,}{limit} tokens{pressure} ({budget['counter']}, {budget['grade']})."
@@ -101,7 +99,7 @@ def _estimated(budget: Told) -> Iterator[str]:
         yield f"Limit: {term['tokens']:,} by {term['what']} ({term['source']})."
 
 
-def _task(task: Told | None) -> Iterator[str]:
+def _task(task: Report | None) -> Iterator[str]:
     if task is None:
         yield "Task: none has begun."
         return
@@ -113,7 +111,7 @@ def _task(task: Told | None) -> Iterator[str]:
     yield from (f"  seen: {observation}" for observation in task["keyObservations"])
 
 
-def _compactions(runs: list[Told]) -> Iterator[str]:
+def _compactions(runs: list[Report]) -> Iterator[str]:
     yield f"Compactions: {len(runs):,}"
     for run in runs[-SHOWN_RUNS:]:
         sizes = f"{_about(run['estimated_before'])} → {_about(run['estimated_after'])}"

@@ -53,7 +53,7 @@ class Command(BaseCommand):
                 file.write(text)
                 file.flush()
             except OSError:
-                # Half a file would pass for a whole one, and stand in the next try's way.
+                # A half-written file would look complete, and block the next try.
                 options["output"].unlink()
                 raise
         self.stdout.write(f"Wrote {options['output']}.")

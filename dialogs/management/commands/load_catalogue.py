@@ -1,4 +1,4 @@
-"""`manage.py load_catalogue`: bring the providers and models up to date with the catalogue files. `up` does it too."""
+"""`manage.py load_catalogue`: update providers and LLMs from the catalogue files. `up` does this too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`manage.py mcp`: the MCP server for a client that starts it. Nothing but the protocol is written to stdout."""
+"""`manage.py mcp`: the MCP server on stdin and stdout, started by its client. Only the protocol is written to
+stdout."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from dialogs.mcp_server.server import Owner, build_server
 
 class Command(BaseCommand):
     help = "Serve MCP on stdin and stdout: dialogs, archive, readings and compactions of one person, to read."
-    # A client waits for its start; `up` and `check` look at the settings.
+    # Checks would delay the start, for which a client waits; `up` and `check` run them.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -38,7 +39,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         owner = _by_name(options["user"]) if options["user"] else _with_key(options["key_env"])
-        # The thread that waits for input cannot be woken; there is nothing to lose by ending at once.
+        # End at once on Ctrl-C: the thread that reads stdin cannot be woken, and nothing is lost.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         asyncio.run(serve(owner))
 

@@ -1,6 +1,6 @@
 """`manage.py provider add | check | list`: LLM services from the command line, for people and for scripts.
 
-Adding asks the server what it serves. A server that is down is added all the same, and said so.
+Adding asks the server for its models. A server that does not answer is added all the same, with a warning.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dialogs.providers import probe
 from dialogs.providers.base import ModelFacts, ProviderError
 from dialogs.providers.registry import KINDS
 
-# A hub that lists hundreds would fill every menu.
+# If a server lists more, none is added by itself: they would fill every menu.
 MOST_MODELS = 50
 SIGNS = {"ok": "✓", "failed": "✗", "skipped": "-"}
 OFFERED = [kind for kind in ProviderKind if kind != ProviderKind.SCRIPTED]
@@ -80,7 +80,7 @@ class Command(BaseCommand):
         lines += _advice(provider)
         lines += [f"Agent: {agent.name}" for agent in agents]
         slugs = [agent.slug for agent in agents]
-        return {**_told(provider), "answers": asked.ok, "said": asked.text, "agents": slugs, "lines": lines}
+        return {**_as_json(provider), "answers": asked.ok, "said": asked.text, "agents": slugs, "lines": lines}
 
     def _chosen(self, wanted: list[str], listed: tuple[ModelFacts, ...]) -> list[str]:
         known = [facts.model_id for facts in listed]
@@ -110,7 +110,7 @@ class Command(BaseCommand):
         return [found]
 
     def _check_one(self, provider: Provider) -> dict[str, Any]:
-        """Without its key a hosted service is not asked: whoever does not use it need not be told that it fails."""
+        """A service whose key is missing is skipped, not failed: probably nobody uses it."""
         if lacking := missing_key(provider):
             return _checked(provider, "skipped", lacking)
         asked = asyncio.run(probe.test_connection(settings_for(provider)))
@@ -131,11 +131,11 @@ class Command(BaseCommand):
             notes = ", ".join(filter(None, [missing_key(row), "" if row.enabled else "switched off"]))
             lines.append(f"{row.name}  {row.kind}  {row.base_url}{f'  ({notes})' if notes else ''}")
             lines += [f"  {llm.model_id}: {kept_by_llm(llm)}" for llm in row.llms.all() if llm.enabled]
-        return {"providers": [_told(row) for row in rows], "lines": lines or ["There is no provider yet."]}
+        return {"providers": [_as_json(row) for row in rows], "lines": lines or ["There is no provider yet."]}
 
 
 async def _limits(provider: Provider, names: list[str], listed: tuple[ModelFacts, ...]) -> dict[str, ModelFacts]:
-    """What the server says of each."""
+    """The server's facts about each model, from its list or, where that is terse, asked one by one."""
     known = {facts.model_id: facts for facts in listed if not KINDS[provider.kind].list_is_terse}
     return {name: known.get(name) or await _limit(provider, name) for name in names}
 
@@ -147,7 +147,7 @@ async def _limit(provider: Provider, name: str) -> ModelFacts:
         return ModelFacts(model_id=name, note=str(error))
 
 
-def _told(provider: Provider) -> dict[str, Any]:
+def _as_json(provider: Provider) -> dict[str, Any]:
     models = [
         {
             "id": llm.model_id,
@@ -174,7 +174,7 @@ def _told(provider: Provider) -> dict[str, Any]:
 
 
 def _advice(provider: Provider) -> list[str]:
-    """What to do about an Ollama that is added as some OpenAI-compatible server."""
+    """Advice where an Ollama was added as an OpenAI-compatible server."""
     if not provider.is_hidden_ollama:
         return []
     name = provider.name if "ollama" in provider.name else "ollama"

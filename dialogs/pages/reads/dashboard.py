@@ -1,7 +1,7 @@
-"""The first page: a person's dialogs at a glance, those that need somebody first.
+"""The first page: a person's dialogs, those that need a person first.
 
-Three queries, however many dialogs there are: one row of all of them, which is sorted, counted and filtered here, then
-what is shown of the ones on the page, with their readings.
+Three queries, however many dialogs there are: a few columns of all of them, which are sorted, counted and filtered
+here; then the dialogs on the page, and their readings.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from health.selectors import Meter
 # What is going on in a dialog; the strip counts them, and the list may be cut to one.
 RUNNING, WAITING, PAUSED, FAILED = "running", "waiting", "paused", "failed"
 DOING = (WAITING, FAILED, PAUSED, RUNNING)
-# Who is in need of a person comes first; within one rank whoever was active last.
+# The order: those that need a person first; within one rank the last active first.
 RANKS = {WAITING: 0, FAILED: 1, PAUSED: 1, "critical": 2, RUNNING: 3, "caution": 4}
 LEVELS = ("critical", "caution", "healthy", "unknown")
 WORDS_SHOWN = 240
@@ -38,8 +38,8 @@ LARGE = ("taskdoc", "standing_rules", "task_snapshot")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Glance:
-    """One dialog among all: what it is sorted, counted and filtered by. `level` is "" before its first reading."""
+class DialogOverview:
+    """By which a dialog is sorted, counted and filtered. `level` is "" before its first reading."""
 
     pk: UUID
     active_at: datetime
@@ -55,8 +55,8 @@ class Glance:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Freed:
-    """The newest compaction that holds. Estimates, both."""
+class CompactionSaving:
+    """Of the newest compaction in force; both numbers are estimates."""
 
     before: int
     after: int
@@ -68,14 +68,14 @@ class Freed:
 
 @dataclass(frozen=True, kw_only=True)
 class DashboardRow:
-    """One dialog as a row. `key` changes whenever the row would read otherwise, but for how long ago something was."""
+    """One dialog as a row. `key` changes whenever the row's HTML would, except for relative times."""
 
     dialog: Dialog
-    glance: Glance
+    glance: DialogOverview
     meter: Meter
     doing: str
     last_words: str
-    freed: Freed | None
+    freed: CompactionSaving | None
 
     @property
     def key(self) -> str:
@@ -83,15 +83,15 @@ class DashboardRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Strip:
-    """How many dialogs there are of each level, and how many of each kind of doing."""
+class StateCounts:
+    """How many dialogs have each level, and how many each state (`doing`)."""
 
     levels: tuple[tuple[str, int], ...]
     doing: tuple[tuple[str, int], ...]
 
 
-class GlanceColumns(NamedTuple):
-    """The columns of a dialog that a glance is made of."""
+class OverviewColumns(NamedTuple):
+    """The columns of a dialog for its DialogOverview."""
 
     pk: UUID
     active_at: datetime
@@ -114,41 +114,41 @@ class GlanceColumns(NamedTuple):
     client__api_key__name: str
 
 
-def glances(found: QuerySet[Dialog], *, newest_first: bool = False) -> list[Glance]:
+def overviews(found: QuerySet[Dialog], *, newest_first: bool = False) -> list[DialogOverview]:
     """All of these dialogs, those that need a person first."""
-    return _in_order(_glanced(found), newest_first=newest_first)
+    return _in_order(_overview_of(found), newest_first=newest_first)
 
 
-def glances_on(shelf: Shelf, owner_id: int, *, newest_first: bool) -> list[Glance]:
+def overviews_on(shelf: Shelf, owner_id: int, *, newest_first: bool) -> list[DialogOverview]:
     """All of a person's dialogs on a shelf."""
     return _in_order(_on_shelves[shelf](owner_id), newest_first=newest_first)
 
 
-def _in_order(rows: Iterable[tuple[Any, ...]], *, newest_first: bool) -> list[Glance]:
-    told = [_glance(GlanceColumns._make(row)) for row in rows]
+def _in_order(rows: Iterable[tuple[Any, ...]], *, newest_first: bool) -> list[DialogOverview]:
+    told = [_overview(OverviewColumns._make(row)) for row in rows]
     return told if newest_first else sorted(told, key=lambda glance: glance.rank)
 
 
-def _glanced(found: QuerySet[Dialog]) -> QuerySet[Dialog, tuple[Any, ...]]:
+def _overview_of(found: QuerySet[Dialog]) -> QuerySet[Dialog, tuple[Any, ...]]:
     rows = with_newest(found).annotate(
         asks=Exists(_pending()),
         has_run=Exists(AutonomousRun.objects.filter(dialog=OuterRef("pk"), ended_at=None)),
         last=_newest_generation(status="status"),
     )
-    return rows.order_by("-active_at").values_list(*GlanceColumns._fields)
+    return rows.order_by("-active_at").values_list(*OverviewColumns._fields)
 
 
 def _prepared_on(shelf: Shelf) -> Prepared[tuple[Any, ...]]:
-    return prepared(BigIntegerField())(lambda owner_id: _glanced(on_shelf(owner_id, shelf)))
+    return prepared(BigIntegerField())(lambda owner_id: _overview_of(on_shelf(owner_id, shelf)))
 
 
 _on_shelves = {shelf: _prepared_on(shelf) for shelf in SHELVES}
 
 
-def _glance(row: GlanceColumns) -> Glance:
+def _overview(row: OverviewColumns) -> DialogOverview:
     llm = f"{row.llm__provider__name}/{row.llm__model_id}"
     key = row.client__api_key_id
-    return Glance(
+    return DialogOverview(
         pk=row.pk,
         active_at=row.active_at,
         level=_level(row, llm),
@@ -159,8 +159,8 @@ def _glance(row: GlanceColumns) -> Glance:
     )
 
 
-def _level(row: GlanceColumns, llm: str) -> str:
-    """Measured of the context and the window that the next request has; else nobody knows."""
+def _level(row: OverviewColumns, llm: str) -> str:
+    """The level of the newest reading; unknown if context or window have changed since."""
     newest, window = row.newest, row.llm__context_length or row.llm__input_length
     if not newest:
         return ""
@@ -168,7 +168,7 @@ def _level(row: GlanceColumns, llm: str) -> str:
     return "unknown" if is_other else str(newest["level"])
 
 
-def _kind(row: GlanceColumns) -> str:
+def _kind(row: OverviewColumns) -> str:
     if row.wake_seq > row.handled_seq:
         return RUNNING
     if row.asks:
@@ -187,17 +187,17 @@ def _newest_generation(**columns: str) -> Subquery:
     return Subquery(made.values(told=JSONObject(**columns))[:1])
 
 
-def strip(all_of_them: Sequence[Glance]) -> Strip:
+def strip(all_of_them: Sequence[DialogOverview]) -> StateCounts:
     """The counts for the strip, without zeros."""
     levels, doing = Counter(one.level for one in all_of_them), Counter(one.doing for one in all_of_them)
-    return Strip(
+    return StateCounts(
         levels=tuple((level, levels[level]) for level in LEVELS if levels[level]),
         doing=tuple((kind, doing[kind]) for kind in DOING if doing[kind]),
     )
 
 
-def choices(all_of_them: Iterable[Glance]) -> dict[str, list[tuple[int, str]]]:
-    """What there is to filter by, in alphabetical order: agents, LLMs, clients."""
+def choices(all_of_them: Iterable[DialogOverview]) -> dict[str, list[tuple[int, str]]]:
+    """The agents, LLMs and clients to filter by, in alphabetical order."""
     found = {
         "agent": {one.agent for one in all_of_them},
         "llm": {one.llm for one in all_of_them},
@@ -206,7 +206,7 @@ def choices(all_of_them: Iterable[Glance]) -> dict[str, list[tuple[int, str]]]:
     return {name: sorted(values, key=lambda value: value[1].lower()) for name, values in found.items()}
 
 
-def shown(some: Sequence[Glance]) -> list[DashboardRow]:
+def shown(some: Sequence[DialogOverview]) -> list[DashboardRow]:
     """The rows for these dialogs, in their order."""
     found = {row.pk: row for row in _as_rows([one.pk for one in some])}
     meters = meters_of(list(found.values()))
@@ -239,8 +239,8 @@ def _runs(which: Q, **columns: str) -> Subquery:
     return Subquery(runs.values(told=JSONObject(**columns))[:1])
 
 
-def _shown(row: Any, glance: Glance, meter: Meter) -> DashboardRow:
-    freed = row.freed and row.freed["before"] and Freed(**row.freed)
+def _shown(row: Any, glance: DialogOverview, meter: Meter) -> DashboardRow:
+    freed = row.freed and row.freed["before"] and CompactionSaving(**row.freed)
     return DashboardRow(
         dialog=row,
         glance=glance,
@@ -251,13 +251,13 @@ def _shown(row: Any, glance: Glance, meter: Meter) -> DashboardRow:
     )
 
 
-def _doing(row: Any, glance: Glance) -> str:
+def _doing(row: Any, glance: DialogOverview) -> str:
     """What the dialog does now, in words; empty where it rests."""
     on_its_own = _on_its_own(row) if row.run else ""
     return " · ".join(part for part in (_now(row, glance), on_its_own) if part)
 
 
-def _now(row: Any, glance: Glance) -> str:
+def _now(row: Any, glance: DialogOverview) -> str:
     if row.compacting:
         return _compacting(row.compacting)
     if glance.doing == WAITING:
@@ -288,7 +288,7 @@ def _on_its_own(row: Any) -> str:
 
 
 def _last_words(row: Any) -> str:
-    """What a person or the agent said last; results of tools and notes of ours are nobody's words."""
+    """The last message of a person or the agent; not tool results or messages of Dominds."""
     if row.leaf_role not in (Role.USER, Role.ASSISTANT):
         return ""
     words = " ".join((row.leaf_text or "").split())

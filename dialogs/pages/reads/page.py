@@ -1,4 +1,4 @@
-"""Everything that a dialog's page and its socket show, read once, under the names the templates use."""
+"""The template context of a dialog's page and its socket, read once."""
 
 from __future__ import annotations
 
@@ -69,8 +69,7 @@ def _enabled_llms() -> QuerySet[LLM]:
     return LLM.objects.filter(enabled=True, provider__enabled=True).select_related("provider")
 
 
-# --- The reminders of a dialog, as its agent sees them and as a person may bring them back ---
-# An agent may remove thousands in a long life; the page that lists them is sent again and again.
+# The most removed reminders on the page: an agent may remove thousands, and the page is sent again and again.
 SHOWN_REMOVED = 20
 
 
@@ -91,9 +90,8 @@ def _removed(dialog_id: Any) -> QuerySet[Reminder]:
     return removed.order_by("-removed_at", "-number")[:SHOWN_REMOVED]
 
 
-# --- Who drives a dialog that is not written in the browser: what its page says of the client ---
 @dataclass(frozen=True, kw_only=True)
-class DrivenBy:
+class DrivingClient:
     """`model` is the id that was asked for, `chat` the client's own name of the conversation, where it says one."""
 
     key: ApiKey | None
@@ -105,12 +103,12 @@ class DrivenBy:
     has_notebook: bool
 
 
-def driven_by(dialog: Dialog) -> DrivenBy | None:
+def driven_by(dialog: Dialog) -> DrivingClient | None:
     """None where people write in the browser."""
     if not dialog.is_client_driven:
         return None
     client = ClientConversation.objects.select_related("api_key").get(dialog=dialog)
-    return DrivenBy(
+    return DrivingClient(
         key=client.api_key,
         model=client.model,
         tools=len(client.tools),
@@ -121,6 +119,6 @@ def driven_by(dialog: Dialog) -> DrivenBy | None:
 
 
 def _newest_request(dialog: Dialog) -> datetime | None:
-    """A request that brings nothing new, such as another try, adds no message: but it is answered."""
+    """The time of the client's newest request, also of one without new messages, such as another try."""
     made = Generation.objects.filter(dialog=dialog).order_by("-pk")
     return made.values_list("started_at", flat=True).first()

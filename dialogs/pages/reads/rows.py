@@ -1,4 +1,4 @@
-"""The rows of a transcript. A row's `key` changes whenever its HTML would: a browser is sent only what is new to it."""
+"""The rows of a transcript. A row's `key` changes whenever its HTML would: a browser gets only rows with new keys."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dialogs.transcript.model_view import kept_since, load
 from dialogs.transcript.reads.tool_calls import CallRow
 from health.models import CompactionRun
 
-# Longer texts are folded, by characters and breaks of lines: what nobody typed early, what a person said late.
+# Texts with more characters or lines are folded; the limits are higher for texts of people.
 ASIDE_FOLDED_ABOVE = (240, 3)
 SAID_FOLDED_ABOVE = (2_000, 30)
 # The finish reason of an answer that `dialogs.driver.writes.cutting` cut.
@@ -49,13 +49,13 @@ class MessageRow:
     is_last_answer: bool = False
     # The message stands in the course that goes on: a person may mark it, compact up to it, bring it back.
     is_current: bool = False
-    # What the model sees of it, and of its calls' results, where that is not what was said.
+    # How the model sees it, and its calls' results, where it does not see them as they are.
     visibility: Visibility | None = None
     has_shortened_results: bool = False
     # The answer was cut for a compaction, and another message goes on with it; or this message is the one that does.
     is_to_be_continued: bool = False
     continues: tuple[str, ...] = ()
-    # The share of the limit that pinned messages take, where that is too much and this one was pinned last.
+    # The share of the limit that pinned messages take, if that is too much and this one was pinned last.
     pinned_share: float | None = None
 
     @property
@@ -89,14 +89,14 @@ class MessageRow:
 
     @property
     def is_special(self) -> bool:
-        """Marked, cut, or with results that the model does not see whole."""
+        """Is it marked or cut, or does the model not see its results completely?"""
         ended = self.generation.finish_reason if self.generation else ""
         is_cut = self.message.cut_short or ended in ENDED_EARLY or self.is_read_in_part
         return bool(self.mark or self.has_shortened_results or is_cut)
 
     @property
     def is_plain(self) -> bool:
-        """A text, and nothing about it that is not about most messages."""
+        """Is it a text like most, without anything special?"""
         has_more = self.calls or self.attachments or self.continues or self.reasoning or self.prompt or self.is_folded
         is_last = self.is_last_user or self.is_last_answer or self.is_to_be_continued
         is_other = has_more or is_last or self.is_special or self.pinned_share or len(self.versions) > 1
@@ -119,7 +119,7 @@ class MessageRow:
 
     @property
     def is_cut_by_person(self) -> bool:
-        """Stopped, or broken off; not cut to make room and gone on with."""
+        """Was it stopped or broken off? Not: cut for a compaction and continued."""
         cut_for_room = self.generation is not None and self.generation.finish_reason == CUT
         return self.message.cut_short and not cut_for_room
 
@@ -130,7 +130,7 @@ class MessageRow:
 
     @property
     def was_asked_again(self) -> bool:
-        """By itself, for that reason: the answer beside it was made after a compaction."""
+        """Was it asked for again by itself, after a compaction, because the prompt had been read in part?"""
         return bool(self.generation and self.generation.manifest.get("asked_again"))
 
     @property
@@ -143,7 +143,8 @@ class MessageRow:
 
     @property
     def is_archived(self) -> bool:
-        """A person or the agent said it, and the model no longer sees it. What Dominds inserts goes of itself."""
+        """Is it a message of a person or the agent that the model no longer sees? Inserted messages expire by
+        themselves."""
         is_something = bool(self.message.content or self.calls)
         return self.visibility == Visibility.REMOVED and is_something and self.message.origin not in INSERTED
 
@@ -166,12 +167,13 @@ class MessageRow:
 
     @cached_property
     def is_inserted(self) -> bool:
-        """Said by Dominds itself, in the place of a person."""
+        """Was it inserted by Dominds, with role user?"""
         return self.message.role == Role.USER and self.message.origin not in BY_PEOPLE
 
     @property
     def is_marked(self) -> bool:
-        """A client says more than questions and answers, and for more than one person: such rows name who speaks."""
+        """Does the row name its speaker? For system and tool messages, and for a client's answers and named
+        messages."""
         return self.message.role in (Role.SYSTEM, Role.TOOL) or (
             self.message.origin == MessageOrigin.CLIENT
             and (self.message.role == Role.ASSISTANT or "name" in self.message.parts.get("wire", {}))
@@ -183,12 +185,12 @@ class MessageRow:
 
     @property
     def is_past_editing(self) -> bool:
-        """A person typed it, and more was said since."""
+        """Did a person type it, and is it no longer the last one, which can be edited?"""
         return self.message.origin == MessageOrigin.TYPED and not self.is_last_user
 
     @property
     def has_text(self) -> bool:
-        """An answer without words says that it is empty, unless it did something."""
+        """Is there a text to show? An answer that is empty and has no calls shows that it is empty."""
         return bool(self.message.content) or not (self.calls or self.attachments or self.continues)
 
     @property
@@ -216,12 +218,12 @@ class MessageRow:
 
 @dataclass(frozen=True, kw_only=True)
 class AttemptRow:
-    """A try that brought no message: it failed, was interrupted, or was stopped before the first word."""
+    """A generation without a message: it failed, was interrupted, or was stopped before the first word."""
 
     kind: ClassVar[str] = "attempt"
     generation: Generation
     can_retry: bool
-    # The person's last message, which may be said anew because nothing came below it.
+    # The person's last message, which can be edited because it has no answer.
     editable: int | None = None
 
     @property
@@ -238,7 +240,7 @@ class AttemptRow:
 
     @property
     def to_shorten(self) -> int | None:
-        """The message that is too long, where nothing but a shorter one helps."""
+        """The message to shorten, where nothing else helps."""
         is_too_long = self.generation.error_code in OVERFLOWS and not can_be_reported(self.generation)
         return self.editable if self.can_retry and is_too_long else None
 
@@ -281,7 +283,7 @@ Row = MessageRow | AttemptRow | CompactionRow | LiveRow | QueuedRow
 
 
 class Visibility(StrEnum):
-    """How the model sees a message that it does not see as it was said. The archive has it all the same."""
+    """How the model sees a message that it does not see as it is. The archive has all of it."""
 
     REMOVED = "removed"
     SHORTENED = "shortened"

@@ -1,5 +1,5 @@
-"""The transcript: the current course's rows, and the earlier courses above it, folded; `course_page` reads one of
-them. A row is a message with all that is shown of it, or what stands between messages.
+"""The transcript: the current course's rows, and above it the earlier courses, folded; `course_page` reads one of them.
+A row is a message with everything shown of it, or something between messages, such as a compaction.
 """
 
 from __future__ import annotations
@@ -49,16 +49,14 @@ SHOWN_ROWS = 100
 COURSE_PAGE_ROWS = 50
 Status = Generation.Status
 Messages = Mapping[int, Message]
-# What stands below a message, each with the moment that orders it.
+# The rows below a message, each with its time, by which they are ordered.
 Below = defaultdict[int, list[tuple[datetime, Row]]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Transcript:
-    """`hidden` counts the current course's earlier messages that were left out, `hidden_courses` the first courses.
-
-    `version` is the dialog's when it was read.
-    """
+    """`hidden`: how many earlier messages of the current course are left out. `hidden_courses`: how many first courses.
+    `version`: the dialog's when it was read."""
 
     rows: tuple[Row, ...]
     hidden: int
@@ -132,9 +130,9 @@ def course_page(dialog: Dialog, *, course_id: int, last_id: int, page: int) -> t
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ends:
-    """What may be done at the end of a branch, and to which message. Nothing may where it is only read: in an
-    earlier course, and where a client drives the dialog."""
+class EndActions:
+    """The actions that are possible at the end of a branch, and their message. None in an earlier course and in a
+    client's dialog, which are read-only."""
 
     edit: int | None = None
     repeat: int | None = None
@@ -150,18 +148,18 @@ def rows_of(
 ) -> Iterator[Row]:
     """`shown` is the part of the course's `path` that is asked for.
 
-    The message that asks to go on with a cut answer is none that a person sees: what is below it is below the answer.
+    A message that asks the model to continue a cut answer is not shown: its rows are shown below the answer.
     """
     messages = {message.pk: message for message in _said(shown.said)}
     made = _generations(shown.ids)
     made_by: dict[int | None, Generation] = {one.message_id: one for one in made if one.message_id in messages}
-    ends = _ends(dialog, [messages[pk] for pk in shown.said], made_by) if is_current else Ends()
+    ends = _ends(dialog, [messages[pk] for pk in shown.said], made_by) if is_current else EndActions()
     ids = frozenset(shown.ids)
     below = _tries((one for one in made if one.prompt_leaf_id in ids), ends, messages)
     lineage = lineage_of(course, frozenset(path.ids))
     for row in compaction_rows(course, shown.ids if has_runs else (), lineage if is_current else None):
         below[row.run.leaf_id].append((row.run.queued_at, row))
-    make = _Making(
+    make = _RowData(
         messages=messages,
         made_by=made_by,
         calls=call_rows(shown.said),
@@ -180,7 +178,7 @@ def rows_of(
 
 
 def _left_out(dialog: Dialog, messages: Messages, run: CompactionRun | None) -> dict[int, Visibility]:
-    """Messages that a client leaves out or sends shortened, while no view is in force."""
+    """The visibility of messages that a client leaves out or shortens, while no view is in force."""
     if run is not None or not dialog.is_client_driven:
         return {}
     gone = left_out(dialog.client, {pk: message.seq for pk, message in messages.items()})
@@ -194,14 +192,14 @@ def _said(ids: Any) -> QuerySet[Message]:
 
 @prepared(Many(BigIntegerField()))
 def _generations(ids: Any) -> QuerySet[Generation]:
-    """Those that made these messages, and those that were tried after them; the newest first."""
+    """The generations that made these messages, and the tries after them; the newest first."""
     which = Q(message_id__in=ids) | Q(prompt_leaf_id__in=ids)
     return Generation.objects.select_related("reading").filter(which).defer("usage_raw").order_by("-id")
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Making:
-    """All that the rows of messages are made from, by message id."""
+class _RowData:
+    """The data for the rows of messages, by message id."""
 
     messages: Messages
     made_by: Mapping[int | None, Generation]
@@ -209,7 +207,7 @@ class _Making:
     attachments: Mapping[int, tuple[Attachment, ...]]
     versions: Mapping[int | None, tuple[int, ...]]
     visibilities: Mapping[int, Visibility]
-    ends: Ends
+    ends: EndActions
     pins: Mapping[int, float]
     is_current: bool
 
@@ -235,7 +233,7 @@ class _Making:
 
 
 def _begun(message: Message, messages: Messages) -> tuple[str, ...]:
-    """The pieces of the same answer that came before this message, where it was cut for a compaction."""
+    """The earlier pieces of an answer that was cut for a compaction."""
     asked = messages.get(message.parent_id or 0)
     if asked is None or asked.origin != MessageOrigin.CONTINUATION:
         return ()
@@ -253,7 +251,7 @@ def _pins(dialog: Dialog, path: IdSlice, messages: Messages) -> dict[int, float]
     return {max(pinned, key=lambda mark: mark.marked_at).message_id: share}
 
 
-def _ends(dialog: Dialog, messages: list[Message], made_by: dict[int | None, Generation]) -> Ends:
+def _ends(dialog: Dialog, messages: list[Message], made_by: dict[int | None, Generation]) -> EndActions:
     typed = [message.pk for message in messages if message.origin == MessageOrigin.TYPED]
     asked = [message.pk for message in messages if message.role == Role.USER]
     last = messages[-1] if messages else None
@@ -261,7 +259,7 @@ def _ends(dialog: Dialog, messages: list[Message], made_by: dict[int | None, Gen
     given_up = going_on[-1:] if last in going_on and not dialog.answer_due else []
     end = given_up[0].parent_id if given_up else last and last.pk
     may_not = dialog.is_busy or dialog.is_client_driven
-    return Ends(
+    return EndActions(
         edit=typed[-1] if typed else None,
         repeat=end if end in made_by and not dialog.is_client_driven else None,
         retry=frozenset() if may_not else frozenset({dialog.current_leaf_id, *asked[-1:]}),
@@ -271,7 +269,7 @@ def _ends(dialog: Dialog, messages: list[Message], made_by: dict[int | None, Gen
 
 
 def _versions(dialog: Dialog, messages: dict[int, Message]) -> dict[int | None, tuple[int, ...]]:
-    """All messages that follow the same one as each of these, by what they follow, oldest first."""
+    """The siblings of these messages, by their parent, oldest first."""
     parents = {message.parent_id for message in messages.values()}
     found: defaultdict[int | None, list[int]] = defaultdict(list)
     read = _following_or_first if None in parents else _following
@@ -294,7 +292,7 @@ def _versions_in(dialog_id: Any, which: Q) -> QuerySet[Message, Any]:
     return Message.objects.filter(which, dialog=dialog_id).order_by("seq").values_list("pk", "parent_id")
 
 
-def _tries(made: Iterable[Generation], ends: Ends, messages: Messages) -> Below:
+def _tries(made: Iterable[Generation], ends: EndActions, messages: Messages) -> Below:
     """Of generations, the newest first: the tries that follow each message and became none, and the answer that is
     being made.
 
@@ -322,7 +320,6 @@ def _is_continuation(message: Message | None) -> bool:
     return message is not None and message.origin == MessageOrigin.CONTINUATION
 
 
-# --- How much of the limit is taken by messages that no compaction may touch. Estimated ---
 # Above this share of the limit a person is warned: what is protected leaves no room to compact.
 MOST_PINNED_SHARE = 0.25
 PROTECTED = Q(mark__pinned=True) | Q(mark__priority=MessageMark.Priority.P1)

@@ -24,13 +24,13 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
-from dialogs.pages.accounts import Crowded, is_guessing, note_failure, user_of_link
+from dialogs.pages.accounts import TooManySignIns, is_guessing, note_failure, user_of_link
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 class LoginForm(AuthenticationForm):
-    """Django's, with a brake: after many wrong passwords even the right one must wait."""
+    """Django's form with a limit: after many wrong passwords even the right one must wait."""
 
     def clean(self) -> dict[str, Any]:
         username = str(self.cleaned_data.get("username", ""))
@@ -39,7 +39,7 @@ class LoginForm(AuthenticationForm):
             raise ValidationError(_("Too many wrong passwords. Wait five minutes, then try again."))
         try:
             return super().clean()
-        except Crowded:
+        except TooManySignIns:
             raise
         except ValidationError:
             note_failure(username=username, address=address)
@@ -67,7 +67,7 @@ class WelcomeForm(forms.Form):
         self.user = user
 
     def clean_password(self) -> str:
-        """Its hash: that takes a while, and nobody waits for a lock yet."""
+        """Hash it here, before a row is locked, since that takes a while."""
         password: str = self.cleaned_data["password"]
         if password:
             validate_password(password, self.user)
@@ -79,7 +79,7 @@ class WelcomeForm(forms.Form):
 @sensitive_post_parameters("password")
 @require_http_methods(["GET", "HEAD", "POST"])
 def welcome(request: HttpRequest, uid: str, token: str) -> HttpResponse:
-    """A one-time link. Looking at it uses nothing up, so that a preview in a chat program does no harm."""
+    """A one-time link. A GET does not use it up, so that a chat program's preview does no harm."""
     user = user_of_link(uid=uid, token=token)
     if user is None:
         return _gone(request)
@@ -106,7 +106,7 @@ def _gone(request: HttpRequest) -> HttpResponse:
 
 
 class ChangePasswordForm(PasswordChangeForm):
-    """Whoever came by a link and chose no password has no old one to give."""
+    """Asks for the old password only if there is one."""
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(user, *args, **kwargs)
@@ -123,7 +123,7 @@ class ChangePassword(PasswordChangeView):
     def form_valid(self, form: PasswordChangeForm) -> HttpResponse:
         try:
             answer = super().form_valid(form)
-        except Crowded as error:
+        except TooManySignIns as error:
             form.add_error(None, error)
             return self.form_invalid(form)
         messages.success(self.request, _("Your password is changed."))
@@ -132,5 +132,5 @@ class ChangePassword(PasswordChangeView):
 
 @login_not_required
 def admin_login(request: HttpRequest) -> HttpResponse:
-    """The admin's own login page has no brake, so there is one door for all."""
+    """Our login page in place of the admin's, which has no limit on wrong passwords."""
     return redirect_to_login(request.GET.get("next") or reverse("admin:index"))

@@ -1,5 +1,5 @@
-"""What a person does about the context: compact it, begin afresh, decide about previews, undo and redo;
-and the list of tasks to clean contexts up.
+"""A person's actions on the context: compact, begin afresh, decide about previews, undo and redo; and the page of
+cleanup tasks.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _MILESTONE_QUESTION = _RESET_QUESTION | {"question": gettext_lazy("The task is d
 @never_cache
 @of_dialog("GET", "HEAD", "POST")
 def now(request: HttpRequest, dialog: Dialog) -> HttpResponse:
-    """The form, and what it asks for."""
+    """The form, and its POST."""
     if request.method != "POST":
         return _form(request, dialog)
     focus, preview = request.POST.get("focus", ""), "preview" in request.POST
@@ -92,7 +92,7 @@ def edit(request: HttpRequest, dialog: Dialog, run_id: int) -> HttpResponse:
 
 @of_dialog("POST")
 def apply(request: HttpRequest, dialog: Dialog, run_id: int) -> HttpResponse:
-    """Apply a draft, with the words as they stand in the form, if the form was sent along."""
+    """Apply a draft, with the texts of the form, if they were sent along."""
     texts = _texts(request.POST)
 
     def edit_and_apply() -> None:
@@ -131,7 +131,7 @@ def cleanup(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def change(request: HttpRequest, task_id: int) -> HttpResponse:
-    """Save what is ticked and who does it; "close" also ends the task. What a form does not say stays."""
+    """Save the ticked steps and the assignee; "close" also ends the task. Fields that are not sent stay as they are."""
     person, form = person_of(request), request.POST
     task = tasks_for(person).filter(pk=task_id).first()
     if task is None:

@@ -1,5 +1,5 @@
-"""One dialog: its page, what a person does to its messages, and what a transcript leaves out until it is asked for
-(the messages of an earlier course, the whole result of a call). Reading and writing are done elsewhere.
+"""One dialog: its page, actions on its messages, and parts of the transcript that are fetched on demand (an earlier
+course, the whole result of a call).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import uuid4
 
+from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -49,7 +50,7 @@ def page(request: HttpRequest, dialog: Dialog) -> HttpResponse:
 
 
 def _page_context(request: HttpRequest, dialog: Dialog) -> dict[str, Any]:
-    # Who has no script asks for a message's menu so; it may be a message from before those that are shown.
+    # Without scripts a message's menu is opened by this parameter; the message may be one that is not shown.
     everything = not {"all", "menu"}.isdisjoint(request.GET)
     parts = dialog_parts(dialog, limit=None if everything else SHOWN_ROWS)
     query = {"lang": get_language() or "", "version": parts["transcript"].version} | ({"all": 1} if everything else {})
@@ -58,7 +59,7 @@ def _page_context(request: HttpRequest, dialog: Dialog) -> dict[str, Any]:
         "llms": choosable_llms(),
         "renaming": "rename" in request.GET,
         "menu_of": number_or_zero(request.GET.get("menu", "")),
-        # One sending of what is typed: sent twice, it is one message.
+        # The token of one sending: sent twice, it is stored as one message.
         "sending": uuid4().hex,
         "sidebar": sidebar(person_of(request)),
         "socket_url": f"/ws/dialogs/{dialog.pk}/?{urlencode(query)}",
@@ -112,7 +113,7 @@ def set_llm(request: HttpRequest, dialog: Dialog) -> HttpResponse:
         return act(request, dialog, lambda: compact_and_change(dialog=dialog, llm=chosen, by=by))
     lacking = None if how == "now" or chosen.pk == dialog.llm_id else shortfall(dialog, chosen)
     if lacking is not None and not dialog.is_client_driven:
-        # Said, not forbidden: the person may mean to edit or branch first.
+        # A warning, no error: the person may want to edit or branch first.
         return _ask_how(request, dialog, chosen, lacking)
     return act(request, dialog, lambda: change_llm(dialog=dialog, llm=chosen))
 
@@ -135,9 +136,9 @@ def _message(dialog: Dialog, message_id: int) -> Message:
 
 
 def act(request: HttpRequest, dialog: Dialog, action: Callable[[], object], *, draft: str = "") -> HttpResponse:
-    """Do it. The socket brings what changed; without JavaScript the page is shown again.
+    """Perform an action. The socket updates the page; without scripts the page is loaded again.
 
-    A refusal is 422 with the reason, and the text that was typed is still there.
+    A refusal is a 422 with the reason, and the typed text is kept.
     """
     is_fragment = bool(request.htmx)  # type: ignore[attr-defined]
     try:
@@ -149,11 +150,14 @@ def act(request: HttpRequest, dialog: Dialog, action: Callable[[], object], *, d
         return render(request, "dialogs/detail.html", context, status=422)
     if is_fragment:
         return HttpResponse(status=204)
-    return redirect(way_back(request, fallback=f"{reverse('dialog', args=[dialog.pk])}#end"))
+    there = way_back(request, fallback=f"{reverse('dialog', args=[dialog.pk])}#end")
+    if there == reverse("dialog_settings", args=[dialog.pk]):
+        messages.success(request, _("Saved."))
+    return redirect(there)
 
 
 def action(service: Callable[..., object], *, by: bool = False) -> View:
-    """A view that does this to a dialog. The address names its other arguments; `by` hands it the person."""
+    """A view that performs this action on a dialog. Other arguments come from the URL; with `by` it gets the person."""
 
     @of_dialog("POST")
     def view(request: HttpRequest, dialog: Dialog, **named: Any) -> HttpResponse:
@@ -242,7 +246,7 @@ def sheet(request: HttpRequest, dialog: Dialog, template: str, *, status: int = 
 def sent(
     request: HttpRequest, dialog: Dialog, action: Callable[[], object], again: Callable[..., HttpResponse]
 ) -> HttpResponse:
-    """Do what the form asks for. Without JavaScript a refusal shows it `again`, as it was typed."""
+    """Perform a form's action. Without scripts a refusal shows the form `again`, with the typed values."""
     if request.htmx:  # type: ignore[attr-defined]
         return act(request, dialog, action)
     try:

@@ -30,10 +30,10 @@ from dialogs.pages.reads.dashboard import (
     DOING,
     LEVELS,
     DashboardRow,
-    Glance,
+    DialogOverview,
     choices,
-    glances,
-    glances_on,
+    overviews,
+    overviews_on,
     shown,
     strip,
 )
@@ -51,7 +51,7 @@ TABS: dict[Shelf, Promise] = {
     "archived": gettext_lazy("Archived"),
     "trash": gettext_lazy("Trash"),
 }
-# What is put away needs nobody: the newest stands first there.
+# On the other shelves dialogs are ordered by time alone, the newest first.
 LIVELY: tuple[Shelf, ...] = ("active", "clients")
 FILTERS = ("level", "doing", "agent", "llm", "client")
 
@@ -88,8 +88,8 @@ class SidebarItem:
 
 
 @dataclass(frozen=True)
-class Count:
-    """How many dialogs there are of a level, or of what is going on."""
+class StateCount:
+    """One count above the list: how many dialogs have a level or state."""
 
     kind: str
     name: str
@@ -99,7 +99,7 @@ class Count:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class SelectFilter:
     name: str
     label: str
     every: str
@@ -108,8 +108,8 @@ class Choice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """Which part of the list the address asks for. Nonsense is read as the default, never an error."""
+class ListQuery:
+    """The filters in the list's address. An invalid value is read as the default."""
 
     shelf: Shelf
     search: str
@@ -122,7 +122,7 @@ class Asked:
     client: int = 0
 
     @classmethod
-    def of(cls, query: QueryDict) -> Asked:
+    def of(cls, query: QueryDict) -> ListQuery:
         shelf, shown = query.get("shelf", ""), query.get("shown", "")
         level, doing = query.get("level", ""), query.get("doing", "")
         return cls(
@@ -139,14 +139,14 @@ class Asked:
     def is_filtered(self) -> bool:
         return any(getattr(self, name) for name in FILTERS)
 
-    def takes(self, one: Glance) -> bool:
+    def takes(self, one: DialogOverview) -> bool:
         """Does this dialog match the filter?"""
         found = {"level": one.level, "doing": one.doing, "agent": one.agent[0], "llm": one.llm[0]}
         found["client"] = one.client[0] if one.client else 0
         return all(found[name] == asked for name in FILTERS if (asked := getattr(self, name)))
 
     def url(self, **changes: Any) -> str:
-        """This list's address, with some of it changed; what is the default is left out."""
+        """This list's address with some values changed, without defaults."""
         values = {"shelf": self.shelf, "q": self.search, "shown": self.shown}
         values |= {name: getattr(self, name) for name in FILTERS}
         defaults = {"shelf": "active", "q": "", "shown": STEP}
@@ -158,12 +158,12 @@ class Asked:
 @require_GET
 def dialog_list(request: HttpRequest) -> HttpResponse:
     """The page, or for htmx the list alone."""
-    asked = Asked.of(request.GET)
+    asked = ListQuery.of(request.GET)
     is_fragment = bool(request.htmx)  # type: ignore[attr-defined]
     template = "dialogs/_list.html" if is_fragment else "dialogs/list.html"
     context = list_context(request.user, asked) | {"swap_messages": is_fragment}
     response = render(request, template, context)
-    # Both answers share one address: a cache must not mix them up.
+    # Page and fragment have one address: a cache must not mix them up.
     patch_vary_headers(response, ["HX-Request"])
     if is_fragment:
         # Reloading shows the same list again, whichever action led to it.
@@ -171,14 +171,14 @@ def dialog_list(request: HttpRequest) -> HttpResponse:
     return response
 
 
-def list_context(user: User | AnonymousUser, asked: Asked) -> dict[str, Any]:
-    """What the list shows. `state` changes whenever it would show something else."""
+def list_context(user: User | AnonymousUser, asked: ListQuery) -> dict[str, Any]:
+    """The list's template context. `state` changes whenever the list would."""
     person, newest_first = cast("User", user), asked.shelf not in LIVELY
     if asked.search:
         found = list_dialogs(user=person, state=asked.shelf, search=asked.search)
-        every = glances(found, newest_first=newest_first)
+        every = overviews(found, newest_first=newest_first)
     else:
-        every = glances_on(asked.shelf, person.pk, newest_first=newest_first)
+        every = overviews_on(asked.shelf, person.pk, newest_first=newest_first)
     left = [one for one in every if asked.takes(one)]
     items = [DialogItem(**vars(row)) for row in shown(left[: asked.shown])]
     counted = _strip(every, asked) if asked.shelf in LIVELY else []
@@ -202,13 +202,13 @@ def list_context(user: User | AnonymousUser, asked: Asked) -> dict[str, Any]:
 NO_FILTER = dict.fromkeys(FILTERS, "")
 
 
-def state_of(items: list[DialogItem], counted: list[Count]) -> str:
+def state_of(items: list[DialogItem], counted: list[StateCount]) -> str:
     said = "".join((*(f"{item.dialog.pk}{item.key}" for item in items), repr(counted)))
     return sha256(said.encode()).hexdigest()[:16]
 
 
-def _socket_url(asked: Asked, items: list[DialogItem], counted: list[Count]) -> str:
-    """Where the list is watched: as it was asked for, in which language, and what the page shows already."""
+def _socket_url(asked: ListQuery, items: list[DialogItem], counted: list[StateCount]) -> str:
+    """The socket's address, with the filters, the language, and the state that the page shows."""
     query = asked.url().partition("?")[2]
     more = {"lang": get_language() or "", "state": state_of(items, counted)}
     if asked.renaming:
@@ -216,12 +216,12 @@ def _socket_url(asked: Asked, items: list[DialogItem], counted: list[Count]) -> 
     return f"/ws/dialogs/?{query}&{urlencode(more)}"
 
 
-def _strip(every: list[Glance], asked: Asked) -> list[Count]:
-    """The counts over the list, each a link that cuts the list to it, or back."""
+def _strip(every: list[DialogOverview], asked: ListQuery) -> list[StateCount]:
+    """The counts above the list, each a link that sets or clears its filter."""
     counts = strip(every)
     of_kinds = (("doing", counts.doing), ("level", counts.levels))
     return [
-        Count(
+        StateCount(
             kind=kind, name=name, count=count, url=asked.url(shown=STEP, **{kind: "" if is_on else name}), is_on=is_on
         )
         for kind, values in of_kinds
@@ -230,12 +230,12 @@ def _strip(every: list[Glance], asked: Asked) -> list[Count]:
     ]
 
 
-def _choices(every: list[Glance], asked: Asked) -> list[Choice]:
-    """Selects, each only where there is something to choose between."""
+def _choices(every: list[DialogOverview], asked: ListQuery) -> list[SelectFilter]:
+    """The select filters; those with nothing to choose between are left out."""
     labels = {"agent": _("Agent"), "llm": _("LLM"), "client": _("Client")}
     every_of = {"agent": _("All agents"), "llm": _("All LLMs"), "client": _("All clients and your own")}
     return [
-        Choice(name=name, label=labels[name], every=every_of[name], options=options, chosen=getattr(asked, name))
+        SelectFilter(name=name, label=labels[name], every=every_of[name], options=options, chosen=getattr(asked, name))
         for name, options in choices(every).items()
         if len(options) > 1 or (name == "client" and options) or getattr(asked, name)
     ]

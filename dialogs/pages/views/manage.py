@@ -1,7 +1,7 @@
-"""What a person does to a whole dialog from a list: name, shelve, delete, restore, take out, bring in.
+"""Actions on a whole dialog from a list: rename, archive, delete, restore, export, import.
 
-Every action is a POST that leads back to the list it came from. Deleting asks first, on a page of its own
-that htmx shows as a modal.
+Every action is a POST that redirects to the list it came from. Deleting asks first, on a page that htmx shows as a
+modal.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _name(dialog: Dialog) -> str:
 def _act(
     request: HttpRequest, dialog: Dialog, action: Callable[..., Any], said: Promise, **fields: Any
 ) -> HttpResponse:
-    """Do it, say so, and go back; a refusal is said too."""
+    """Perform the action, show a message, and go back."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
     try:
@@ -72,7 +72,7 @@ def rename(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
 
 
 def _deed(service: Callable[..., Any], said: Promise, question: Mapping[str, Promise] | None = None) -> View:
-    """A view that does this to a dialog and says so; where there is a question, a GET asks it."""
+    """A view that performs this action on a dialog; with a question, a GET asks for confirmation."""
 
     def view(request: HttpRequest, dialog_id: UUID) -> HttpResponse:
         dialog = dialog_or_404(request, dialog_id)
@@ -132,7 +132,7 @@ IMPORT_LIMIT_MB = 50
 
 
 class ImportForm(forms.Form):
-    """A dialog file. Whatever is wrong with it is said beside the field."""
+    """A dialog file. Errors in it are shown at the field."""
 
     file = forms.FileField(
         label=gettext_lazy("Dialog file (JSON)"),

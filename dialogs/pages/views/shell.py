@@ -1,8 +1,8 @@
-"""What surrounds every page: theme, languages, version, who may open the admin; how a person likes the site; and the
-pages for what cannot be read and for what should not happen (Django draws the others by itself).
+"""The context of every page (theme, languages, version, access to the admin), display settings, and the error pages 400
+and 500.
 
-The context of the shell touches no database, so that error pages can be drawn when there is none. The language is
-Django's own view; see `dialogs.pages.urls`.
+The context does not read the database, so that error pages work without it. The language is set by Django's own view;
+see `dialogs.pages.urls`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def site(request: HttpRequest) -> dict[str, Any]:
         "theme": theme_of(request),
         "themes": THEMES,
         "language": get_language() or settings.LANGUAGE_CODE,
-        # In each language's own name: who cannot read the page must find the way out of it.
+        # Each language by its own name, for people who cannot read the present one.
         "languages": [(code, get_language_info(code)["name_local"]) for code, _name in settings.LANGUAGES],
         "version": __version__,
         # How commands are called on this installation.
@@ -60,7 +60,7 @@ def site(request: HttpRequest) -> dict[str, Any]:
 
 
 def _can_admin(request: HttpRequest) -> bool:
-    """Asked only where the template asks: it reads the session, hence the database."""
+    """Lazy, since it reads the session and so the database."""
     user = getattr(request, "user", None)
     return bool(user and user.is_active and user.is_staff)
 
@@ -71,7 +71,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Says the limit when that was the reason; a fragment's script shows the bare sentence."""
+    """Names the limit if that was the reason. For htmx only the sentence, which a script shows."""
     status, reason = _refused(exception)
     if "HX-Request" in request.headers:
         return HttpResponse(reason, status=status, content_type="text/plain; charset=utf-8")
@@ -95,7 +95,7 @@ def _too_big() -> str:
 @login_not_required
 @require_POST
 def set_theme(request: HttpRequest) -> HttpResponse:
-    """Kept in a cookie, so that the next page is drawn right from its first byte."""
+    """Stored in a cookie, so that the server renders the next page with it."""
     response = go_back(request)
     theme = request.POST.get("theme", "")
     if theme in THEMES:

@@ -1,6 +1,4 @@
-"""How a person steers a dialog: a new course, an answer to the agent, its language, rest, autonomous mode, and the
-reminders and Taskdoc that the agent writes too.
-"""
+"""A person steers a dialog: new course, answers to questions, language, pause, autonomous mode, reminders, Taskdoc."""
 
 from __future__ import annotations
 
@@ -108,7 +106,7 @@ def answer(request: HttpRequest, dialog: Dialog, question_id: int) -> HttpRespon
 @never_cache
 @of_dialog("GET")
 def settings(request: HttpRequest, dialog: Dialog) -> HttpResponse:
-    """What holds for this dialog alone. Each choice is a form that leads back here."""
+    """The settings of this dialog alone. Each is a form that redirects back here."""
     context = {
         "dialog": dialog,
         "work_languages": WorkLanguage.choices,
@@ -125,7 +123,7 @@ def goal(request: HttpRequest, dialog: Dialog) -> HttpResponse:
 
 
 def _choosing(service: Callable[..., object], name: str, choices: Collection[str]) -> View:
-    """A view that keeps one of these choices for a dialog; form and service know the choice by the same name."""
+    """A view that stores one of these settings; form field and service have the same name for it."""
 
     @of_dialog("POST")
     def view(request: HttpRequest, dialog: Dialog) -> HttpResponse:
@@ -207,5 +205,5 @@ def taskdoc(request: HttpRequest, dialog: Dialog) -> HttpResponse:
 
 
 def _version_read(request: HttpRequest) -> int:
-    """The version that the form was filled with. Zero is never current: a form without one overwrites nothing."""
+    """The version that the form showed; 0, which is never current, if there is none: then nothing is overwritten."""
     return number_or_zero(request.POST.get("version", ""))

@@ -1,6 +1,7 @@
-"""Which messages of the branch the model no longer sees as they were said, and what took each of them away.
+"""Which messages of the branch the model no longer sees as they are (shortened ones too), and what removed each of
+them.
 
-A message that stands shortened counts too. Nothing is read of the messages but their ids.
+Only the messages' ids are read.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ Branch = dict[int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Removal:
-    """Messages that left together, by id and in order. `run_id` None: the next course left them behind; of the present
-    course, the client did."""
+    """Ids of messages that were removed together, in order. `run_id` None: by the beginning of the next course; in the
+    present course, by the client."""
 
     course_id: int
     run_id: int | None
@@ -108,6 +109,6 @@ def _ordered(branch: Branch, chosen: Set[int]) -> tuple[int, ...]:
 
 
 def _whole(run: CompactionRun, branch: Branch) -> frozenset[int]:
-    """The messages that stand in a view as they were said, with all that came after the view."""
+    """The messages that a view has as they are, with all later ones."""
     standing = {row["message"] for row in run.view if "message" in row and "content" not in row}
     return frozenset(pk for pk, seq in branch.items() if pk in standing or seq > run.through_seq)

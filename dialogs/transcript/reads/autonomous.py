@@ -73,7 +73,7 @@ def run_status(dialog: Dialog) -> RunStatus | None:
 
 
 def rest_reason(dialog: Dialog) -> str:
-    """Why the driver holds back what it would do next; nothing where it has nothing to do anyway."""
+    """Why the driver does not do what it would do next; empty where it has nothing to do."""
     if dialog.paused_by == PausedBy.ROUNDS:
         return dialog.paused_by
     if dialog.paused_by and (active_run(dialog) or _remediation_is_due(dialog)):
@@ -92,6 +92,6 @@ def _is_past(dialog: Dialog, run: AutonomousRun) -> bool:
 
 
 def _courses(run: AutonomousRun, end: datetime) -> int:
-    """Numbers are the dialog's, across its branches, and courses go on after a run: so count what it opened."""
+    """Count the courses opened during the run: course numbers run across branches, and go on after a run."""
     opened = Course.objects.filter(dialog_id=run.dialog_id, opened_at__gt=run.started_at, opened_at__lte=end)
     return 1 + opened.count()

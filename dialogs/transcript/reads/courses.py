@@ -1,6 +1,6 @@
 """The courses of the branch that is shown: the current one, and the earlier ones that led to it.
 
-A course's way through the tree is walked inside the course: what a push costs does not grow with the dialog's age.
+Branches are followed within one course, so that the cost of a turn does not grow with the dialog.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class IdSlice:
     said: tuple[int, ...] = ()
 
     def last(self, limit: int | None) -> IdSlice:
-        """This slice from the message on that begins its last `limit` messages that were said."""
+        """The end of this slice with its last `limit` messages, not counting tool results."""
         if not limit or len(self.said) <= limit:
             return self
         return IdSlice(self.ids[self.ids.index(self.said[-limit]) :], self.said[-limit:])
@@ -75,13 +75,13 @@ def opening_of(dialog: Dialog, number: int) -> Message | None:
 
 
 def handover_of(course: Course) -> dict[str, Any] | None:
-    """What was carried into a course of what was said before: text, tokens, whether a person took it away."""
+    """The course's handover: text, tokens, whether a person took it away."""
     opening = Message.objects.filter(course=course, origin=MessageOrigin.HANDOVER).only("parts").first()
     return opening.parts.get("handover") if opening else None
 
 
 def id_slice(*, course_id: int, last_id: int) -> IdSlice:
-    """The way to a message, from where its course begins."""
+    """The messages from the beginning of a message's course to it."""
     found: dict[int, tuple[int | None, bool]] = {
         pk: (parent_id, role == Role.TOOL and call is not None) for pk, parent_id, role, call in _places(course_id)
     }
@@ -158,7 +158,6 @@ def earlier_course(dialog: Dialog, *, number: int) -> EarlierCourse | None:
     return earlier_courses(found)[0] if found else None
 
 
-# --- An earlier course as plain text in pages, for the agent that no longer sees it ---
 # About a thousand tokens: small enough for a small window.
 COURSE_PAGE_CHARS = 4_000
 WORDS = {Role.USER: "user", Role.ASSISTANT: "assistant", Role.TOOL: "tool result", Role.SYSTEM: "system message"}

@@ -58,8 +58,8 @@ def list_dialogs(*, user: User, state: Shelf = "active", search: str = "") -> Qu
 
 
 def _said(word: str) -> QuerySet[Any]:
-    """The messages of the dialog outside that have it. The words kept for the search are quicker to look through than
-    texts; of signs alone none are kept."""
+    """The outer query's messages that contain the word. Search words are faster to scan than texts; a word of
+    punctuation alone has none."""
     parts = query_words(word)
     if not parts:
         return Message.objects.filter(dialog=OuterRef("pk"), content__icontains=word)
@@ -86,7 +86,7 @@ def dialog_meter(dialog: Dialog) -> Meter:
 
 
 def _left(newest: Any, leaf: Message) -> str:
-    """Why the newest reading is of another context than that of the next request; empty where it is of the same."""
+    """Why the newest reading does not describe the next request's context; empty where it does."""
     read: Generation = newest.generation
     if leaf.course_id != read.course_id:
         return "new_course" if leaf.course.number > read.prompt_leaf.course.number else "other_branch"
@@ -96,8 +96,8 @@ def _left(newest: Any, leaf: Message) -> str:
 
 
 def _left_by_change(before: int | None, after: int | None, why: str) -> str:
-    """By the view that held when the context was measured, the one that holds, and what became of that last. What was
-    undone and redone since is as it was."""
+    """Compares the view in force at the reading with the present one. What was undone and redone since does not
+    count."""
     if before == after:
         return ""
     return "undone" if why == ViewChange.Why.UNDONE else "compacted"
@@ -125,9 +125,6 @@ def _changed_since() -> dict[str, Subquery]:
     return {name: Subquery(changed.order_by(by).values(name)[:1]) for name, by in CHANGED.items()}
 
 
-# --- Many dialogs at once: their newest readings come with them, and no query for each ---
-
-
 def with_newest(found: QuerySet[Dialog]) -> QuerySet[Dialog]:
     """Each with `newest`, of its newest reading: its key, its level, and what tells whether it is of this context."""
     readings = HealthReading.objects.filter(generation__dialog=OuterRef("pk")).order_by("-pk")
@@ -139,9 +136,8 @@ def with_newest(found: QuerySet[Dialog]) -> QuerySet[Dialog]:
 
 
 def left_by(newest: dict[str, Any], leaf_course: int | None) -> str:
-    """Why the newest number no longer describes the context. Unlike `dialog_meter`, it does not tell another version of
-    the same course apart.
-    """
+    """Why the newest reading no longer describes the context. Unlike `dialog_meter` it ignores other branches of the
+    same course."""
     if leaf_course is not None and newest["course"] != leaf_course:
         return "new_course"
     return _left_by_change(newest["before"], newest["after"], newest["why"]) if newest["why"] else ""

@@ -21,7 +21,7 @@ from health.models import CompactionRun
 
 @dataclass(frozen=True)
 class Tree:
-    """The ids of a dialog's messages, by parent. Small: no message text is read for it."""
+    """The ids of a dialog's messages, by parent. No texts are read."""
 
     parents: dict[int, int | None]
     children: dict[int | None, tuple[int, ...]]
@@ -72,8 +72,8 @@ _COLUMNS = (
 
 
 def messages_with_ids(ids: Sequence[int], leaf: Message) -> Iterator[Message]:
-    """These messages of the leaf's dialog, in any order. Of hundreds Django's own way takes most of a request's time:
-    it converts the dialog's id for each, and looks for what may be cached in a row that is new."""
+    """These messages of the leaf's dialog, in any order. Faster than Django's way, which for hundreds of rows takes
+    most of a request's time."""
     yield from _made(_those(ids), leaf)
 
 
@@ -98,7 +98,7 @@ def _made(rows: Iterable[tuple[Any, ...]], leaf: Message) -> Iterator[Message]:
 
 
 def course_branch(leaf: Message | None) -> tuple[Message, ...]:
-    """The messages of the leaf's course on its branch, first one first. Costs what the course is long, no more."""
+    """The messages of the leaf's course on its branch, oldest first. The cost grows with the course only."""
     if leaf is None:
         return ()
     found = {message.id: message for message in _made(_of_course(leaf.course_id), leaf)}
@@ -111,9 +111,9 @@ def course_branch(leaf: Message | None) -> tuple[Message, ...]:
 
 
 def said_since(run: CompactionRun, leaf: Message) -> tuple[Message, ...] | None:
-    """What the leaf's branch says behind the message up to which this run made its view, first one first.
+    """The leaf's branch after the message up to which this run made its view, oldest first.
 
-    None where that message is not on the branch. Costs what was said since, however long the course is.
+    None where that message is not on the branch. The cost grows with the messages since then only.
     """
     later = {one.id: one for one in _made(_later(leaf.dialog_id, run.through_seq), leaf)}
     path = _path_to(run, leaf, {one.id: one.parent_id for one in later.values()})
@@ -156,8 +156,8 @@ def _path_to(run: CompactionRun, leaf: Message, parents: Mapping[int, int | None
 
 
 def with_continuations(messages: Iterable[Message], leaf: Message) -> tuple[Message, ...]:
-    """These messages of the leaf's branch, and what tells which of them are pieces of one answer: the messages that
-    asked to go on with it, and the pieces of the one that is to be gone on with now."""
+    """These messages of the leaf's branch, and those that show which of them are pieces of one answer: the requests to
+    continue it, and the pieces of an answer that is to be continued now."""
     found = {one.id: one for one in (*messages, leaf)}
     before = {one.parent_id or 0 for one in found.values() if one.role == Role.ASSISTANT} - found.keys()
     asking = messages_with_ids(tuple(before), leaf) if before else ()

@@ -1,5 +1,5 @@
-"""The calls of an answer, and as they are shown below it; which tools of ours are offered, and how large a result may
-be."""
+"""The tool calls of an answer, as they are shown below it; which of Dominds' own tools are offered; and how large a
+result may be."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from health.tokens.families import ToolsAs, family_of
 
 ASK_HUMAN = "ask_human"
 CLEAR_MIND = "clear_mind"
-# Tools of ours that a client's model may call; everything else is the client's.
+# Dominds' tools that a client's model may call; all others are the client's.
 MADE_HERE = ("recall", "add_reminder", "update_reminder", "delete_reminder", "read_reminder")
 SHORT_OF_ROOM = ("caution", "critical")
 # Tokens that all tools of ours, and that three of them, take at most, by how templates write schemas.
@@ -61,8 +61,7 @@ def offers_tools(llm: LLM) -> bool:
 
 
 def made_here(dialog: Dialog) -> list[str]:
-    """The tools that Dominds runs in a client's conversation. Where the client has a tool of that name, it is the
-    client's."""
+    """The tools that Dominds runs in a client's conversation. A client's tool of the same name takes precedence."""
     theirs = {tool["function"]["name"] for tool in dialog.client.tools}
     return [name for name in MADE_HERE if name not in theirs]
 
@@ -111,7 +110,7 @@ def withheld_above(llm: LLM, *, level: str, guarded: bool) -> int | None:
     return limit or None
 
 
-# Every push renders all rows: a result of 200,000 characters is fetched when a person asks for it.
+# The beginning of a result that a row shows; the rest is fetched on demand.
 SHOWN_CHARS = 2_000
 SHORT_CHARS = 120
 RESULT = Coalesce("result_message__content", "result")
@@ -154,7 +153,7 @@ class CallRow:
 
 
 def _or_as_it_is(text: str, write: Callable[[Any], str]) -> str:
-    """JSON written otherwise. A model may write anything: what is no JSON or too deep stays, half a character goes."""
+    """The JSON formatted by `write`; a text that is no JSON, or too deep, as it is, without lone surrogates."""
     try:
         return storable(write(json.loads(text)))
     except (ValueError, RecursionError):

@@ -1,5 +1,5 @@
-"""What every write to a dialog shares: the row lock, the version, waking the driver, adding a message, and how a typed
-text is stored or why it is not. And erasing for good: the one exception to append-only.
+"""What all writes to a dialog share: the row lock, the version, waking the driver, adding a message, cleaning typed
+text. And erasing, the one exception to append-only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.attachments import hashes_in
 from dialogs.transcript.search import index_words
 from dominds.prepared import prepared
-from dominds.rows import add, change, new
+from dominds.rows import insert, new, update
 from health import rewards
 
 # The columns that change when an answer becomes due.
@@ -79,7 +79,7 @@ def idle(row: Dialog) -> Dialog:
 def save(row: Dialog, *fields: str) -> None:
     """Write these fields, raise the version, and tell the browsers after the commit."""
     row.version += 1
-    change(row, "version", *fields)
+    update(row, "version", *fields)
     changed_on_commit(row.pk)
 
 
@@ -94,9 +94,9 @@ def want_answer(row: Dialog) -> None:
 
 
 def count_anew(row: Dialog) -> None:
-    """A person has spoken, or a run pushes on: crashes, rounds and automatic prompts are counted from here.
+    """A person has written, or a run pushes on: count crashes, rounds and automatic prompts from here.
 
-    Called before what they said is added. Changes `row`, which the caller saves.
+    Call it before the message is added. Changes `row`, which the caller saves.
     """
     row.crashes, row.counted_from = 0, row.last_seq
 
@@ -132,8 +132,8 @@ def add_message(
         parts=parts or {},
         cut_short=cut_short,
     )
-    add(message)
-    add(new(SearchText, message=message, words=index_words(content)))
+    insert(message)
+    insert(new(SearchText, message=message, words=index_words(content)))
     row.current_leaf = message
     return message
 
@@ -182,8 +182,8 @@ def clean_text(content: str) -> str:
     return text
 
 
-# The keys of a generation's manifest that may hold the hash of a blob: texts that were sent, and what no file takes
-# along: our own record of what the request began with, and what a client said in front of its request.
+# Keys of a generation's manifest with the hash of a blob: texts that were sent (exported in files), and further ones
+# (not exported): the record of the request's beginning, and the client's own message in front.
 SENT_KEYS = ("instructions", "taskdoc", "reminders", "tools", "notice", "urge", "task", "changed")
 BLOB_KEYS = (*SENT_KEYS, "begins", "own")
 
@@ -220,13 +220,13 @@ def _erase(row: Dialog) -> None:
     blobs = _blobs_of(Generation.objects.filter(dialog=row)) | _images_of(Message.objects.filter(dialog=row))
     row.delete()
     _drop_unused(blobs)
-    # Last: whoever logs a run of it from then on finds that it is gone.
+    # Last: a run that is logged after this finds its dialog gone.
     transaction.on_commit(lambda: rewards.forget(dialog_id))
     changed_on_commit(dialog_id)
 
 
 def _blobs_of(generations: QuerySet[Generation]) -> set[str]:
-    """The hashes in their manifests. The database picks them out: a manifest also holds long lists of messages."""
+    """The hashes in their manifests, selected by the database, since manifests also hold long lists of ids."""
     manifests = generations.values_list(*(f"manifest__{key}" for key in BLOB_KEYS))
     return {sha256 for hashes in manifests.iterator() for sha256 in hashes if sha256}
 
@@ -237,7 +237,7 @@ def _images_of(messages: QuerySet[Message]) -> set[str]:
 
 
 def _drop_unused(blobs: set[str]) -> None:
-    """Locks the blobs first: a generation that begins with one at this moment waits, then stores it anew."""
+    """Locks the blobs first: a generation that begins with one at this moment waits, and stores it again."""
     locked = Blob.objects.select_for_update().filter(pk__in=blobs).order_by("pk")
     mine = {blob.pk for blob in locked.only("pk")}
     used = _blobs_of(Generation.objects.all()) | _images_of(Message.objects.all()) if mine else set()

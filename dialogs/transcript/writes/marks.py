@@ -1,4 +1,4 @@
-"""What a person says about a message: pinned, or how important and of what. The message itself never changes."""
+"""A person's marks on messages: pinned, or a priority with an area. Messages never change."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def _keep(row: Dialog, mark: MessageMark) -> None:
 
 
 def _follow_views(mark: MessageMark) -> None:
-    """A view knows what was marked before it was made. The clock may have gone back since: this was marked after."""
+    """A view knows the marks from before it was made. The clock may have gone back: make this mark later than the
+    view."""
     later = CompactionRun.objects.filter(course__messages=mark.message_id, queued_at__gte=mark.marked_at)
     newest = later.aggregate(newest=Max("queued_at"))["newest"]
     if newest:

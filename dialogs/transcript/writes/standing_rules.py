@@ -1,7 +1,7 @@
-"""What a person does to the standing rules of a dialog: lay one down, reword it, take it back, put it in force again.
+"""A person's standing rules of a dialog: add, reword, take back, put in force again.
 
-What is laid down stands in the instructions of every request; what is taken back is told there as no longer in force,
-and no compaction or course carries it. Messages themselves never change.
+Rules in force are part of every request's instructions. Those taken back are named there as no longer in force, and no
+compaction or new course carries them on. Messages never change.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def lay_down(*, dialog: Dialog, text: str) -> None:
 
 @transaction.atomic
 def reword(*, dialog: Dialog, old: str, text: str) -> None:
-    """The new words take the place of the old: a rule by hand is replaced, one of a message is taken back."""
+    """Replace a rule: one written by hand gets the new text; one from a message is taken back, and the new one
+    added."""
     row, rules = _usable(dialog)
     new = _rule(text, holds=True)
     by_hand = any(rule.holds and rule.key == normal(old) for rule in rules)

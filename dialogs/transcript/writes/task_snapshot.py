@@ -1,7 +1,7 @@
-"""The snapshot of a dialog's task as the work goes on: begun, acted, observed, completed. For a locked row.
+"""Updates the snapshot of a dialog's task: begun, acted, observed, completed. For a locked row.
 
-Each change is written at once and to nothing else, so that whoever holds the row need not know. Where no task has
-begun, as in a dialog that a client drives, there is nothing to note.
+Each change is saved at once, to this column only, so callers need not save it. Without a task, as in a client's dialog,
+nothing is noted.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def begin(row: Dialog, goal: str) -> None:
 
 
 def go_on(row: Dialog, said: str) -> None:
-    """A person says something: the goal, where no task has begun or the last one is completed, or where until now they
-    asked for nothing and nothing was done."""
+    """A person wrote a message. It is the goal where no task has begun, the last one is completed, or nothing was asked
+    and done so far."""
     now = _now(row)
     if now is None or now.current_phase == COMPLETED or not (now.actions_in_all or asks_for_something(now.goal)):
         begin(row, said)
@@ -34,7 +34,7 @@ def go_on(row: Dialog, said: str) -> None:
 
 @transaction.atomic
 def set_goal(*, dialog: Dialog, goal: str) -> None:
-    """A person words the goal; what was done for it stays. Raises DialogError where no task has begun."""
+    """A person edits the goal; the actions stay. Raises DialogError where no task has begun."""
     text = clean_text(goal)
     row = written_here(lock(dialog))
     if _now(row) is None:
@@ -44,7 +44,7 @@ def set_goal(*, dialog: Dialog, goal: str) -> None:
 
 
 def say_anew(row: Dialog, *, before: str, goal: str) -> None:
-    """A person rewords a message: where it was the goal, the task begins anew."""
+    """A person edits a message: if it was the goal, the task begins again."""
     now = _now(row)
     if now is None or now.goal == begun(before).goal:
         begin(row, goal)
@@ -56,7 +56,7 @@ def reset(row: Dialog) -> None:
 
 
 def note_call(row: Dialog, call: ToolCall) -> None:
-    """A call that was made is an action; one that failed, something to know."""
+    """Note a call as an action; a failed one also as an observation."""
     if call.status == ToolCall.Status.DONE:
         _change(row, lambda now: now.acted(call.name))
     elif call.status in (ToolCall.Status.FAILED, ToolCall.Status.INTERRUPTED):

@@ -1,9 +1,8 @@
-"""What went wrong with contexts, to be read: a person's own events with all there is to say, and counts of
-everybody's; the tasks to clean contexts up; what an agent did since a person last spoke, for whoever looks for circles
-in it, and what is shown of a circle; and whether a fresh start is offered.
+"""Reads context events: a person's own in full, and counts of everybody's; cleanup tasks; the agent's steps since a
+person's last message, for loop detection; the loop notice; and whether a fresh start is offered.
 
-Each is one query, however many events there are. Estimates stay what they were when the event happened. The owner of a
-dialog sees all of a task; whoever is given one, or gives them, sees no contents.
+Each is one query, however many events there are. Estimates stay as they were when the event happened. The owner of a
+dialog sees all of a task; assignees and staff see no contents.
 """
 
 from __future__ import annotations
@@ -34,17 +33,17 @@ from health.models import CleanupTask, CompactionRun, ContextEvent
 
 Status, Code = CompactionRun.Status, ContextEvent.Code
 CAME_TO_NOTHING = (Status.SKIPPED, Status.FAILED, Status.CANCELLED)
-# Two results are compared by their first characters, so many, and their length.
+# Two results are compared by this many first characters, and by their length.
 COMPARED_CHARS = 5_000
-# Enough for the steps with their results; a round of very many calls shortens the stretch, and that is all.
+# Enough for the steps with their results; after a round of very many calls fewer steps are compared.
 MOST_MESSAGES = 10 * MOST_STEPS
 OVER = (ToolCall.Status.DONE, ToolCall.Status.FAILED)
 MOST_AGENTS = 20
 MOST_DAYS = 60
 Rows = list[tuple[str, int]]
-# The date in UTC, in which both databases keep moments: SQLite would ask Python for each row's.
+# The date in UTC, as both databases store times; a date function of SQLite would call Python for each row.
 DAY = Substr(Cast("happened_at", CharField()), 1, 10)
-# What a page or a file needs of an event and of what it points to: a run's view may be long.
+# The columns that a page or file needs; without a run's view, which may be long.
 SHOWN = (
     *("code", "happened_at", "estimated", "limit", "facts", "dialog__title", "agent__name", "agent__slug"),
     *("llm__model_id", "llm__provider__name", "run__reason", "run__why"),
@@ -52,7 +51,7 @@ SHOWN = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Filter:
+class EventFilter:
     """A filter of events. An empty or None field filters nothing."""
 
     code: str = ""
@@ -71,7 +70,7 @@ class Filter:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counts:
+class EventCounts:
     """Events of all people, counted by kind, agent and day. No text of any dialog."""
 
     by_code: Rows
@@ -80,7 +79,7 @@ class Counts:
     by_day: Rows
 
 
-def events_of(user: User, wanted: Filter, *, before: int | None = None) -> QuerySet[ContextEvent]:
+def events_of(user: User, wanted: EventFilter, *, before: int | None = None) -> QuerySet[ContextEvent]:
     """The events of a person's own dialogs, the newest first; older than the event `before`."""
     events = wanted.of(ContextEvent.objects.filter(owner=user)).order_by("-happened_at", "-pk")
     last = ContextEvent.objects.filter(owner=user, pk=before).first() if before else None
@@ -90,9 +89,9 @@ def events_of(user: User, wanted: Filter, *, before: int | None = None) -> Query
     return events.select_related("dialog", "agent", "llm__provider", "run").only(*SHOWN)
 
 
-def counts_of_all(wanted: Filter) -> Counts:
+def counts_of_all(wanted: EventFilter) -> EventCounts:
     events = wanted.of(ContextEvent.objects.order_by())
-    return Counts(
+    return EventCounts(
         by_code=_counted(events, "code", "-count", "code"),
         by_agent=_by_agent(events),
         by_day=_counted(events.annotate(day=DAY), "day", "-day", most=MOST_DAYS),
@@ -104,19 +103,19 @@ def _counted(events: QuerySet[ContextEvent], name: str, *order: str, most: int |
 
 
 def _by_agent(events: QuerySet[ContextEvent]) -> Rows:
-    """Counted by key first: a hundred thousand names are slow to group by."""
+    """Counts by key first: grouping by a hundred thousand names is slow."""
     counts = _counted(events, "agent", "-count", "agent", most=MOST_AGENTS)
     names = dict(Agent.objects.filter(pk__in=[key for key, _count in counts if key]).values_list("pk", "name"))
     return [(names.get(key, ""), count) for key, count in counts]
 
 
 def agents_to_choose(found: QuerySet[Any], *, asked: int) -> QuerySet[Agent]:
-    """The agents that rows of `found` name, and the one that is `asked` for."""
+    """The agents in the rows of `found`, and the one that is `asked` for."""
     return Agent.objects.filter(_occurs("agent", found) | Q(pk=asked), is_direct=False).only("name")
 
 
 def llms_to_choose(found: QuerySet[Any], *, asked: int = 0) -> QuerySet[LLM]:
-    """The LLMs that rows of `found` name, and the one that is `asked` for."""
+    """The LLMs in the rows of `found`, and the one that is `asked` for."""
     used = LLM.objects.filter(_occurs("llm", found) | Q(pk=asked))
     return used.select_related("provider").only("model_id", "provider__name")
 
@@ -128,15 +127,14 @@ def codes_to_choose(found: QuerySet[Any], *, asked: str) -> list[tuple[str, str]
 
 
 def _occurs(name: str, found: QuerySet[Any]) -> Q:
-    """`found` is read once. Asked whether each LLM is in it, PostgreSQL walked through everybody's for each that nobody
-    uses."""
+    """Reads `found` once. With an EXISTS per LLM, PostgreSQL scanned everybody's events for each unused one."""
     return Q(pk__in=found.order_by().values(name))
 
 
 def cause_of(event: ContextEvent) -> str:
-    """Why an event happened, where more is known than its code says; in the reader's language."""
+    """Why an event happened, if more is known than its code, in the reader's language."""
     if event.code == Code.LOOP_DETECTED:
-        return " ".join(circle_in_words(event.facts))
+        return " ".join(loop_sentences(event.facts))
     told = event.facts.get("why") or event.facts.get("reason") or (event.run.told if event.run else "")
     if told:
         return in_words(told)
@@ -152,7 +150,7 @@ def tasks_for(user: User) -> QuerySet[CleanupTask]:
 
 
 def has_open_task(dialog: Dialog) -> bool:
-    """Whether a cleanup task of this dialog is open. Without a guard there is none."""
+    """Whether the dialog has an open cleanup task. Without a guard it has none."""
     return may_be_guarded(dialog) and bool(_open_tasks(dialog.pk))
 
 
@@ -168,8 +166,7 @@ def assignable(task: CleanupTask) -> QuerySet[User]:
 
 
 def is_fresh_start_offered(dialog: Dialog) -> bool:
-    """Whether a fresh start is offered: for an hour, until it is made or declined. Where nobody is guarded nothing is
-    asked."""
+    """Whether a fresh start is offered: for an hour, until it is made or declined. No query if nothing is guarded."""
     if not may_be_guarded(dialog):
         return False
     event = _offers.first(dialog.pk, timezone.now() - timedelta(hours=1))
@@ -189,8 +186,7 @@ def _offers(dialog_id: Any, since: Any) -> QuerySet[ContextEvent]:
 
 
 def was_reset_since(dialog: Dialog, moment: datetime) -> bool:
-    """Whether a person's reset has begun since this moment, or is about to begin. A reset that came to nothing may be
-    wished again."""
+    """Whether a fresh start was queued after this moment; one that came to nothing does not count."""
     resets = CompactionRun.objects.filter(dialog=dialog, trigger=CompactionRun.Trigger.RESET, queued_at__gt=moment)
     return resets.exclude(status__in=CAME_TO_NOTHING).exists()
 
@@ -207,8 +203,7 @@ class LoopNotice:
 
 
 def recent_steps(dialog: Dialog) -> RecentSteps:
-    """The newest answers of the branch that is shown: since a person spoke, the course began, a fresh start, or what
-    was last found. Costs what the stretch is long."""
+    """The newest answers of the branch since a person's message, the course's start, a fresh start or the last loop."""
     answers = _answers(dialog)
     if not answers:
         return RecentSteps(steps=(), over_hits=0)
@@ -222,7 +217,7 @@ def _answers(dialog: Dialog) -> list[Message]:
     leaf = dialog.current_leaf
     if leaf is None:
         return []
-    newer = Message.objects.filter(course_id=leaf.course_id, seq__gt=_looked_at(dialog), seq__lte=leaf.seq)
+    newer = Message.objects.filter(course_id=leaf.course_id, seq__gt=_last_checked_seq(dialog), seq__lte=leaf.seq)
     shown = newer.order_by("-seq").only("parent_id", "role", "origin", "created_at")[:MOST_MESSAGES]
     found = {message.pk: message for message in shown}
     branch: list[Message] = []
@@ -234,8 +229,8 @@ def _answers(dialog: Dialog) -> list[Message]:
     return list(Message.objects.filter(pk__in=ids).order_by("seq"))
 
 
-def _looked_at(dialog: Dialog) -> int:
-    """The `seq` of the newest message that is not looked at again for a loop."""
+def _last_checked_seq(dialog: Dialog) -> int:
+    """The `seq` of the newest message that was already checked for a loop, or is before a fresh start."""
     event = _loops.first(dialog.pk)
     reset = CompactionRun.objects.filter(
         dialog=dialog, trigger=CompactionRun.Trigger.RESET, status=CompactionRun.Status.APPLIED
@@ -244,7 +239,7 @@ def _looked_at(dialog: Dialog) -> int:
 
 
 def _calls(message_ids: list[int]) -> defaultdict[int, list[Call]]:
-    """The calls that have ended, by their message. Arguments and results are only compared, never shown."""
+    """The ended calls by their message. Arguments and results are only compared, never shown."""
     found: defaultdict[int, list[Call]] = defaultdict(list)
     rows = ToolCall.objects.filter(message_id__in=message_ids, status__in=OVER)
     for row in rows.annotate(head=Left(RESULT, COMPARED_CHARS), chars=Length(RESULT)).defer("result"):
@@ -259,7 +254,7 @@ def _calls(message_ids: list[int]) -> defaultdict[int, list[Call]]:
 
 
 def _plain(arguments: str) -> str:
-    """JSON with its keys sorted; text that is no JSON is returned as it is."""
+    """JSON with sorted keys; text that is not JSON is returned unchanged."""
     try:
         return json.dumps(json.loads(arguments or "{}"), sort_keys=True)
     except (ValueError, RecursionError):
@@ -272,11 +267,11 @@ def _loops(dialog_id: Any) -> QuerySet[ContextEvent]:
 
 
 def loop_notice(dialog: Dialog) -> LoopNotice | None:
-    """The circle that was seen, until the person dismisses it, goes on in another way, or begins afresh."""
+    """The last loop found, until the person dismisses it, types something, or makes a fresh start."""
     event = None if dialog.is_client_driven or dialog.current_leaf_id is None else _loops.first(dialog.pk)
     if event is None or event.facts.get("dismissed") or _has_gone_on(dialog, event):
         return None
-    return LoopNotice(seen=circle_in_words(event.facts))
+    return LoopNotice(seen=loop_sentences(event.facts))
 
 
 def _has_gone_on(dialog: Dialog, event: ContextEvent) -> bool:
@@ -287,8 +282,8 @@ def _has_gone_on(dialog: Dialog, event: ContextEvent) -> bool:
     return is_another_course or typed.exists() or was_reset_since(dialog, event.happened_at)
 
 
-def circle_in_words(facts: Mapping[str, Any]) -> tuple[str, ...]:
-    """A sentence for each sign that was seen, and one where the context was too much meanwhile."""
+def loop_sentences(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    """A sentence for each sign of the loop, and one if the context was over its limit meanwhile."""
     said = tuple(_said(seen) for seen in facts.get("seen", ()))
     return (*said, _("The context was over its limit meanwhile.")) if facts.get("over_hits") else said
 

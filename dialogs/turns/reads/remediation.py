@@ -1,5 +1,5 @@
-"""Where remediation stands: what it asks of the driver now, and what a person sees of it (what the agent is asked,
-when next, and whether it complies).
+"""The state of remediation: what it requires of the driver now, and what a person sees (what the agent is asked, when
+next, and whether it complies).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from dominds.prepared import Many, prepared
 from health.monitor.levels import Level, caution_cadence
 from health.monitor.remediation import Due, Remediation, generations_to_next_prompt
 
-# After so many courses in a row that were full from the start, opening another one does not help.
+# After this many courses in a row that were full from the start, opening another one does not help.
 FUTILE_COURSES = 3
-# After so many prompts in caution without a new reminder the agent is asked no more.
+# After this many prompts in caution without a new reminder the agent gets no more of them.
 CAUTION_PROMPTS = 3
 UNASKED = (Course.OpenedBy.AUTO, Course.OpenedBy.RECOVERY)
 
@@ -46,7 +46,7 @@ class RemediationStatus:
     curated_yes: int
     curated_no: int
     paused_by: str
-    # Why the agent is asked for nothing, where compaction makes room instead; empty where it is asked.
+    # Why the agent gets no prompts, as compaction makes room instead; empty if it gets them.
     spared: str
     # The agent is not offered the tools that write reminders, so nothing can be curated.
     no_tools: bool
@@ -57,7 +57,7 @@ class RemediationStatus:
 
 
 def remediation_status(dialog: Dialog, *, takes_notes: bool, was_asked: bool = True) -> RemediationStatus | None:
-    """None where the dialog has no course, which no service leaves behind. `takes_notes`: `offers_notes` of it."""
+    """None if the dialog has no course, which does not happen normally. `takes_notes`: `offers_notes` of the dialog."""
     course = current_course(dialog)
     if course is None:
         return None
@@ -71,7 +71,7 @@ def remediation_status(dialog: Dialog, *, takes_notes: bool, was_asked: bool = T
         next_prompt_in=generations_to_next_prompt(state, cadence=cadence),
         remaining=course.countdown_turns if state.level is Level.CRITICAL else None,
         paused_by=dialog.paused_by,
-        spared=why_unprompted(dialog, takes_notes=takes_notes, was_asked=was_asked),
+        spared=why_no_prompt(dialog, takes_notes=takes_notes, was_asked=was_asked),
         no_tools=not takes_notes,
         **_compliance(course, was_asked),
     )
@@ -90,25 +90,25 @@ def _counts(course_id: Any) -> QuerySet[RemediationPrompt, Any]:
 
 
 def clearing_is_futile(dialog: Dialog) -> bool:
-    """True when the newest courses were all opened without the agent's doing, and all full from the start."""
+    """True if the newest courses were all opened automatically, and all full from the start."""
     newest = _newest(dialog)
     return len(newest) == FUTILE_COURSES and all(_was_full_at_once(course) for course in newest)
 
 
 def only_clears(dialog: Dialog) -> bool:
-    """True when the agent's every answer of the newest courses called `clear_mind`."""
+    """True if every answer of the newest courses called `clear_mind`."""
     newest = _newest(dialog)
     answers = Message.objects.filter(course__in=newest, role=Role.ASSISTANT)
     return len(newest) == FUTILE_COURSES and not answers.exclude(calls__name=CLEAR_MIND).exists()
 
 
 def has_curated(course_id: int) -> bool:
-    """Whether the agent wrote a reminder in this course that still stands."""
+    """Whether the agent wrote a reminder in this course that was not removed."""
     return Reminder.objects.filter(course_id=course_id, author=Author.AGENT, removed_at=None).exists()
 
 
-class Unprompted(StrEnum):
-    """Why an agent is asked for no reminders: compaction makes room instead."""
+class NoPrompt(StrEnum):
+    """Why an agent gets no prompts to write reminders: compaction makes room instead."""
 
     NOT = ""
     NO_TOOLS = "no_tools"
@@ -118,42 +118,42 @@ class Unprompted(StrEnum):
     CHOSEN = "chosen"
 
 
-def why_unprompted(dialog: Dialog, *, takes_notes: bool | None = None, was_asked: bool = True) -> Unprompted:
-    """Where nothing is compacted by itself, reminders are all that helps, and everybody is asked; but for whom somebody
-    chose that it is not. An agent that is to be reminded is asked, and its countdown runs, whatever its model takes."""
+def why_no_prompt(dialog: Dialog, *, takes_notes: bool | None = None, was_asked: bool = True) -> NoPrompt:
+    """Without automatic compaction only reminders help, so every agent is prompted unless its settings say otherwise.
+    An agent whose setting is REMIND is prompted, and its countdown runs, even if its model cannot call tools."""
     if dialog.agent.when_full == WhenFull.NO_PROMPTS:
-        return Unprompted.CHOSEN
+        return NoPrompt.CHOSEN
     if not may_be_guarded(dialog):
-        return Unprompted.NOT
+        return NoPrompt.NOT
     if dialog.own_tools == OwnTools.OFF and offers_tools(dialog.llm):
-        return Unprompted.SWITCHED_OFF
+        return NoPrompt.SWITCHED_OFF
     if dialog.agent.when_full == WhenFull.REMIND:
-        return Unprompted.NOT
+        return NoPrompt.NOT
     if not offers_tools(dialog.llm):
-        return Unprompted.NO_TOOLS
+        return NoPrompt.NO_TOOLS
     if not (offers_notes(dialog) if takes_notes is None else takes_notes):
-        return Unprompted.SMALL_ROOM
+        return NoPrompt.SMALL_ROOM
     goes_on = _is_counting_down(dialog) or not (was_asked and is_asked_in_vain(dialog.pk))
-    return Unprompted.NOT if goes_on else Unprompted.IN_VAIN
+    return NoPrompt.NOT if goes_on else NoPrompt.IN_VAIN
 
 
 def is_reminded_first(dialog: Dialog) -> bool:
-    """Does the agent write down what matters before its history is compacted? Not where it is asked for nothing."""
-    return dialog.agent.when_full == WhenFull.REMIND and not why_unprompted(dialog)
+    """Is the agent prompted to write down what matters before its history is compacted?"""
+    return dialog.agent.when_full == WhenFull.REMIND and not why_no_prompt(dialog)
 
 
 def _is_counting_down(dialog: Dialog) -> bool:
-    """A countdown that has begun goes on, up to the new course at its end."""
+    """Has a countdown begun? It runs on to the new course at its end."""
     course = dialog.current_leaf.course if dialog.current_leaf else None
     return course is not None and course.level == Level.CRITICAL and course.countdown_turns < COUNTDOWN_TURNS
 
 
 def may_be_asked(dialog: Dialog) -> bool:
-    return not why_unprompted(dialog)
+    return not why_no_prompt(dialog)
 
 
 def is_asked_in_vain(dialog_id: UUID) -> bool:
-    """Did the last whole countdown, or where caution was asked last its last three prompts, bring no reminder?"""
+    """Did the last complete countdown bring no reminder; or, after a prompt in caution, the last three of these?"""
     newest = _closed.first(dialog_id)
     if newest is None:
         return False
@@ -177,7 +177,7 @@ def _newest(dialog: Dialog) -> list[Course]:
 
 
 def _was_full_at_once(course: Course) -> bool:
-    """Critical at its first reading; or the provider refused all that was sent in it as too long."""
+    """Was it critical at its first reading, or did the provider refuse all its requests as too long?"""
     if course.opened_by not in UNASKED:
         return False
     first = Generation.objects.filter(course=course, reading__isnull=False).order_by("number").first()
@@ -189,13 +189,13 @@ def _was_full_at_once(course: Course) -> bool:
 
 @prepared(Many(BigIntegerField()))
 def newest_prompt_on(ids: Any) -> QuerySet[RemediationPrompt]:
-    """At the most one: the newest prompt that came with one of these messages."""
+    """The newest prompt that came with one of these messages, if any."""
     return _newest_first().filter(message_id__in=ids)[:1]
 
 
 @prepared(BigIntegerField())
 def newest_prompt_in(course_id: Any) -> QuerySet[RemediationPrompt]:
-    """At the most one: the newest prompt of a course."""
+    """The newest prompt of a course, if any."""
     return _newest_first().filter(course_id=course_id)[:1]
 
 

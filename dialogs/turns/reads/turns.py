@@ -12,14 +12,14 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db.models import BigIntegerField, Exists, F, OuterRef, PositiveIntegerField, Q, QuerySet, UUIDField
+from django.db.models import BigIntegerField, Count, Exists, F, OuterRef, PositiveIntegerField, Q, QuerySet, UUIDField
 from django.utils import timezone
 
 from dialogs.common.errors import headline
 from dialogs.models import Dialog, Generation, Message, QueuedMessage, RemediationPrompt, ToolCall
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.reads.autonomous import active_run
-from dialogs.transcript.reads.tool_calls import CLEAR_MIND, calls_of
+from dialogs.transcript.reads.tool_calls import CLEAR_MIND, CallRow, call_rows, calls_of
 from dialogs.turns.reads.remediation import is_reminded_first, may_be_asked
 from dialogs.turns.state import Leaf, State
 from dominds.prepared import Many, prepared
@@ -31,10 +31,12 @@ from health.monitor.remediation import Due
 LARGE = ("view", "removed", "coverage", "losses", "ledger", "steps", "warnings")
 
 Status = Generation.Status
+# The beginning of the result of a call whose tool does not exist.
+NO_SUCH_TOOL = "There is no tool called "
 
 
 def state_of(dialog: Dialog, *, is_untried: bool = False) -> State:
-    """`is_untried`: its newest message is so new that nobody has tried to answer it."""
+    """The dialog's state. `is_untried`: nobody has tried to answer its newest message yet, so tries are not read."""
     leaf = dialog.current_leaf
     if dialog.is_client_driven:
         tried = {} if is_untried else _tried(dialog)
@@ -76,14 +78,14 @@ def _asked_since(dialog_id: Any, seq: Any) -> QuerySet[RemediationPrompt, Any]:
 
 
 def _asked_for(dialog: Dialog, leaf: Message | None) -> dict[str, Any]:
-    """The prompt that remediation makes due, and how often it has asked since a person spoke."""
+    """The prompt that remediation makes due, and the number of its prompts since a person's last message."""
     asked = len(_asked_since(dialog.pk, dialog.counted_from))
     is_due = leaf is not None and bool(leaf.course.due) and may_be_asked(dialog)
     return {"due": Due(leaf.course.due) if leaf and is_due else Due.NOTHING, "prompts": asked}
 
 
 def _clients_state(dialog: Dialog, leaf: Message, tried: dict[str, Any]) -> State:
-    """The state of a dialog that a client drives. Only the answer is due: nobody queues, prompts or pushes."""
+    """The state of a dialog that a client drives. Only an answer may be due: it has no queue, prompts or pushes."""
     return State(
         answer_due=True,
         client_driven=True,
@@ -118,9 +120,9 @@ def _kind_of(leaf: Message | None) -> Leaf:
 
 
 def _round(dialog: Dialog, leaf: Message) -> dict[str, Any]:
-    """Where the calls of the newest answer stand. `clear_mind` is made last, after all its siblings.
+    """The state of the newest answer's calls. `clear_mind` is made last, after all others.
 
-    A call whose result is a message is no call of this branch: that stands below the answer on another one.
+    A call whose result is already a message belongs to another branch, and does not count.
     """
     ours = [call for call in calls_of(leaf) if call.status != ToolCall.Status.CLIENT]
     calls = [call for call in ours if call.result_message_id is None]
@@ -134,31 +136,43 @@ def _round(dialog: Dialog, leaf: Message) -> dict[str, Any]:
 
 
 def _rounds(dialog: Dialog, leaf: Message, calls: Sequence[ToolCall]) -> dict[str, int]:
-    """How many answers with calls there have been since a person spoke or a run pushed on, the newest included: through
-    automatic prompts and new courses. In a client's conversation, of this turn."""
+    """The number of answers with calls since a person's last message or the last push, the newest included; automatic
+    prompts and new courses do not reset it. In a client's conversation: of this turn."""
     calling = Message.objects.filter(dialog_id=leaf.dialog_id, calls__isnull=False)
     if dialog.is_client_driven:
         calling = calling.filter(course_id=leaf.course_id, turn=leaf.turn)
     else:
         calling = calling.filter(seq__gt=dialog.counted_from)
-    rounds, unreadable = calling.distinct().count(), 0
-    if not any(call.is_readable for call in calls):
-        newest_first = calling.distinct().order_by("-seq").prefetch_related("calls")
-        wrong = takewhile(lambda one: not any(call.is_readable for call in one.calls.all()), newest_first[:rounds])
-        unreadable = sum(1 for _ in wrong)
-    return {"rounds": rounds, "unreadable": unreadable}
+    failed = Count("calls", filter=Q(calls__status=ToolCall.Status.FAILED))
+    rounds = dict(calling.order_by("-seq").values_list("pk").annotate(failed=failed))
+    if any([*rounds.values()][1:2]) or not any(call.is_readable for call in calls):
+        return {"rounds": len(rounds), "in_vain": _in_vain(list(rounds))}
+    return {"rounds": len(rounds)}
+
+
+def _in_vain(answers: Sequence[int]) -> int:
+    """How many of these answers, newest first and in a row, made only calls that cannot be made. Of an open call its
+    name tells: a tool that did not exist a moment ago is not there now."""
+    found = call_rows(answers)
+    missing = {row.call.name for rows in found.values() for row in rows if row.result.startswith(NO_SUCH_TOOL)}
+
+    def may_be_made(row: CallRow) -> bool:
+        is_missing = row.call.name in missing if row.call.is_open else row.result.startswith(NO_SUCH_TOOL)
+        return row.call.is_readable and not is_missing
+
+    return sum(1 for _ in takewhile(lambda answer: not any(map(may_be_made, found[answer])), answers))
 
 
 DRIVEN = (
     *("agent", "llm__provider", "llm__bounds", "llm__calibration"),
     *("client", "current_leaf__course__head_run"),
 )
-# The columns of the run whose view holds that a request is not made of, and that grow with the course.
+# Large columns of the applied run that no request is built from; they grow with the course.
 NOT_SENT = tuple(f"current_leaf__course__head_run__{name}" for name in LARGE if name != "view")
 
 
 def driven(dialog_id: UUID) -> Dialog | None:
-    """The dialog with everything that is decided by and that a request is made of; None when it is gone."""
+    """The dialog with all rows that deciding and building a request need; None if it is deleted."""
     return _driven.first(dialog_id)
 
 
@@ -169,7 +183,7 @@ def _driven(dialog_id: Any) -> QuerySet[Dialog]:
 
 
 def dialog_to_drive(dialog_id: UUID) -> Dialog:
-    """The dialog with what the driver reads of it. Raises Dialog.DoesNotExist."""
+    """`driven`, but raises Dialog.DoesNotExist."""
     found = driven(dialog_id)
     if found is None:
         raise Dialog.DoesNotExist
@@ -177,12 +191,12 @@ def dialog_to_drive(dialog_id: UUID) -> Dialog:
 
 
 def tries_of_due_answer(dialog: Dialog) -> list[Generation]:
-    """The tries since the answer became due, newest first: those that ended with another one to follow."""
+    """The tries of the due answer, newest first: those that ended with another try to follow."""
     return _of_due_answer(_all_tries(dialog))
 
 
 def _all_tries(dialog: Dialog) -> list[Generation]:
-    """All calls that were made from the newest message, newest first."""
+    """All generations that answered the newest message, newest first."""
     if dialog.current_leaf_id is None:
         return []
     return sorted(_tries_of(dialog.current_leaf_id), key=attrgetter("pk"), reverse=True)
@@ -203,7 +217,7 @@ def _of_due_answer(found: list[Generation]) -> list[Generation]:
 
 
 def seconds_left(since: datetime | None, until: datetime | None) -> float | None:
-    """Seconds left until the next try; 0 where the wait began in the future, as the clock went back."""
+    """Seconds left until the next try; 0 if the wait began in the future because the clock was set back."""
     now = timezone.now()
     if until is None:
         return None
@@ -211,7 +225,7 @@ def seconds_left(since: datetime | None, until: datetime | None) -> float | None
 
 
 def is_stop_requested(dialog_id: UUID) -> bool:
-    """Also true when the dialog is gone or in the trash: nobody waits for the answer then."""
+    """Also true if the dialog is deleted or in the trash: nobody waits for the answer then."""
     return bool(unwanted([dialog_id]))
 
 
@@ -226,28 +240,26 @@ def _wanted(dialog_ids: Any) -> QuerySet[Dialog, Any]:
 
 
 def is_message_waiting(dialog_id: UUID) -> bool:
-    """Has a person typed a message that no request contains yet?"""
+    """Has a person queued a message?"""
     return QueuedMessage.objects.filter(dialog=dialog_id).exists()
 
 
 def lease_free(now: Any, beyond: Any) -> Q:
-    """The condition that nobody drives a dialog: never claimed, released, or held by a worker that stopped renewing.
-    The moments are those of `run_out`."""
+    """Condition: no worker drives the dialog (never claimed, released, lease expired). Its times are from `run_out`."""
     return Q(lease_until=None) | Q(lease_until__lt=now) | Q(lease_until__gt=beyond)
 
 
 def run_out() -> tuple[datetime, datetime]:
-    """A lease until before the first moment has run out, and one until after the second is from before the clock went
-    back: it is to last longer than any does."""
+    """Two times: a lease has expired if it ends before the first; or after the second, which is longer than any lease,
+    as the clock was then set back."""
     now, longest = timezone.now(), max(settings.DOMINDS_LEASE_SECONDS, settings.DOMINDS_BACKOFF_MAX_SECONDS)
     return now, now + timedelta(seconds=longest) + AHEAD
 
 
 def due_dialogs() -> list[UUID]:
-    """Dialogs with work due that nobody drives: never taken, or left by a worker that died. Not those whose next try
-    is still to be waited for."""
+    """Dialogs with work due that no worker drives, without those that wait for their next try."""
     now = timezone.now()
-    # One that ended in times to come did so before the clock went back: nobody waits for its next try.
+    # A try that ended in the future is from before the clock was set back: its wait does not count.
     ended = Generation.objects.filter(prompt_leaf=OuterRef("current_leaf"), finished_at__lte=now + AHEAD)
     waiting = ended.filter(retry_at__gt=now)
     due = Dialog.objects.filter(lease_free(*run_out()), ~Exists(waiting), wake_seq__gt=F("handled_seq"))
@@ -255,7 +267,7 @@ def due_dialogs() -> list[UUID]:
 
 
 def failing_for(dialog_id: UUID) -> float | None:
-    """How long ago the first try of the due answer failed, in seconds, where the agent goes on by itself; else None."""
+    """Seconds since the first try of the due answer failed; None unless an autonomous run is active."""
     dialog = Dialog.objects.get(pk=dialog_id)
     if dialog.is_client_driven or dialog.paused_by or active_run(dialog) is None:
         return None
@@ -265,19 +277,19 @@ def failing_for(dialog_id: UUID) -> float | None:
 
 @dataclass(frozen=True, kw_only=True)
 class TurnStatus:
-    """The running turn as a person sees it."""
+    """The running turn, as shown to a person."""
 
     busy: bool
     stopping: bool
     generating: bool
-    # When the next try is due, after a provider failure, and what that failure was.
+    # The time of the next try after a provider failure, and the failure.
     retry_at: datetime | None
     error: str
-    # An agent on its own is not given up before this.
+    # In autonomous mode: the time until which it is tried again.
     tried_until: datetime | None
     # The place in the provider's queue while all its slots are taken; 1 is the next.
     place: int | None
-    # Since when work has been due without a worker taking it.
+    # The time since which due work has been waiting for a worker.
     waiting_since: datetime | None
 
 

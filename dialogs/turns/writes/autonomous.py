@@ -1,6 +1,6 @@
-"""Autonomous mode: a run begins and ends, and is counted. The driver pushes on while one is active.
+"""Autonomous mode: begins and ends runs, and counts their generations. While one is active the driver sends pushes.
 
-A person's two functions take the dialog; the driver's take its row, locked, so that plain counting is safe.
+The two functions for a person take the dialog; the driver's take its locked row, so that counting is safe.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EndedBy = AutonomousRun.EndedBy
 
 @transaction.atomic
 def start_run(*, dialog: Dialog, goal: str, max_generations: int) -> AutonomousRun:
-    """Let the agent keep going on its own towards a goal. The driver is woken and pushes first."""
+    """Start a run towards a goal. The driver is woken and begins with a push."""
     goal = _clean_goal(goal)
     if not 1 <= max_generations <= MAX_GENERATIONS:
         raise DialogError(_("Allow between 1 and %(most)s generations.") % {"most": f"{MAX_GENERATIONS:,}"})
@@ -60,14 +60,14 @@ def _clean_goal(goal: str) -> str:
 
 @transaction.atomic
 def end_run(*, dialog: Dialog) -> None:
-    """End the run at a person's word, and with it the answer under way. Does nothing when none runs."""
+    """End the run for a person, and with it the answer under way. Does nothing if none is active."""
     row = lock(dialog)
     if _end(row, EndedBy.PERSON):
         request_stop(dialog=row)
 
 
 def count_generation(row: Dialog) -> None:
-    """One more generation of the active run; called where the generation is recorded, before the row is saved."""
+    """Count a generation of the active run; called as the generation is recorded, before the row is saved."""
     run = active_run(row)
     if run is not None:
         run.generations += 1
@@ -81,7 +81,7 @@ def reach_limit(row: Dialog) -> bool:
 
 
 def finish_run(row: Dialog, *, summary: str) -> bool:
-    """End the active run because the agent says that the goal is reached. False when none was active."""
+    """End the active run, as the agent says that the goal is reached. False if none was active."""
     ended = _end(row, EndedBy.DONE, summary=storable(summary))
     if ended:
         task_snapshot.complete(row, summary=storable(summary))
@@ -89,7 +89,7 @@ def finish_run(row: Dialog, *, summary: str) -> bool:
 
 
 def go_on(row: Dialog, *, since: datetime) -> None:
-    """An answer that does not count said that the goal is reached: the run that it ended since then is not over."""
+    """Reactivate the run if it was ended since then, by an answer that does not count."""
     ended = AutonomousRun.objects.filter(dialog=row, ended_by=EndedBy.DONE, ended_at__gte=since)
     if ended.update(ended_by="", ended_at=None, summary=""):
         task_snapshot.reopen(row)

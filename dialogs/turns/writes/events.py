@@ -1,10 +1,8 @@
-"""What goes wrong with a dialog's context, recorded when it happens, and what follows from it. Where nothing happens,
-nothing is asked.
+"""Records context events as they happen, and acts on them. Without an event nothing is queried.
 
-After three warnings in an hour a task to clean the context up is opened. After too many over-hits a fresh start is
-offered or made, as the settings say: counted are the over-hits of one agent within an hour, in all dialogs of the same
-owner. Once one has led to something, it takes an hour until another may in the same dialog. A client's dialog is never
-begun afresh.
+Three warnings in an hour open a cleanup task. After too many over-hits of one agent within an hour, in all dialogs of
+the same owner, a fresh start is offered or made, as the settings say; in one dialog at most once an hour. A client's
+dialog never gets a fresh start.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ WARNINGS = 3
 HOUR = timedelta(hours=1)
 STEPS = ("pin", "archive", "limit", "course")
 MOST = 2
-# An agent with priority P1 is allowed no over-hit.
+# An agent with priority P1 may have no over-hit.
 MOST_OF_P1 = 0
 ESCALATED = "escalated"
 DECLINED = "declined"
@@ -54,10 +52,9 @@ def log(
     limit: int | None = None,
     **facts: Any,
 ) -> ContextEvent:
-    """Record an event with the agent and LLM that the dialog has now: it may have others later.
+    """Record an event with the dialog's current agent and LLM, which may change later.
 
-    `estimated` and `limit` are tokens as they were counted then; `facts` are numbers and names beside them. No text of
-    a dialog goes into it.
+    `estimated` and `limit` are tokens as counted now; `facts` are other numbers and names, no text of a dialog.
     """
     return ContextEvent.objects.create(
         code=code,
@@ -74,9 +71,9 @@ def log(
 
 @transaction.atomic
 def note_pressure(held: Claim, guard: Guarding) -> bool:
-    """A request is nearly too much, once a turn; or too much before anything was compacted, once a message.
+    """Record a warning, once a turn, or an over-hit (too much before a compaction), once a message.
 
-    True for the latter, when it is new: whether the agent goes round in circles is looked for then, also after a crash.
+    True for a new over-hit: then the driver checks for a loop, also after a crash.
     """
     row = fenced(held)
     leaf = row.current_leaf
@@ -93,7 +90,7 @@ def note_pressure(held: Claim, guard: Guarding) -> bool:
 
 
 def _once(code: str, row: Dialog, guard: Guarding, **place: Any) -> ContextEvent | None:
-    """`place` is where it happens in the dialog. None where that is known already: it is looked at many times."""
+    """Record the event unless this `place` in the dialog has one, as the guard looks many times; then None."""
     known = {f"facts__{name}": value for name, value in place.items()}
     if ContextEvent.objects.filter(dialog=row, code=code, **known).exists():
         return None
@@ -119,9 +116,9 @@ def open_if_frequent(row: Dialog) -> None:
 def change_task(
     *, task: CleanupTask, by: User, shown: int | None, assignee: User | None, done: Collection[str] | None, closes: bool
 ) -> None:
-    """`shown` is the assignee whom the form showed: who changed nothing of it leaves it as another has set it since.
+    """`shown` is the assignee in the submitted form: if it is unchanged, another person's later change stays.
 
-    Steps that nobody knows are left out; without `done` they stay. Raises DialogError where another was first.
+    Unknown steps are ignored; without `done` the steps stay. Raises DialogError after a conflicting change.
     """
     row = lock(task.dialog)
     task.refresh_from_db(fields=["assignee", "done", "closed_at"])
@@ -139,7 +136,7 @@ def change_task(
 
 
 def escalate(row: Dialog, event: ContextEvent) -> None:
-    """Write into the event what follows from it, if it is one over-hit too many."""
+    """If the event is one over-hit too many, store in it whether a fresh start is offered or made."""
     wanted = context_config().on_over_hits
     if wanted is AtMilestone.NEVER or row.is_client_driven or not _is_one_too_many(row):
         return
@@ -159,7 +156,7 @@ def _is_one_too_many(row: Dialog) -> bool:
 
 
 def is_fresh_start_due(row: Dialog) -> bool:
-    """The message that is to be answered was one over-hit too many, and nobody wants to be asked."""
+    """Was the message to answer one over-hit too many, and are fresh starts automatic?"""
     automatic = {"message": row.current_leaf_id, ESCALATED: str(AtMilestone.AUTOMATIC)}
     wanted = ContextEvent.objects.filter(
         dialog=row, code=ContextEvent.Code.OVER_HIT, **{f"facts__{name}": value for name, value in automatic.items()}
@@ -168,8 +165,8 @@ def is_fresh_start_due(row: Dialog) -> bool:
     return wanted.exists() and not begun.exists()
 
 
-def escalate_in_circle(row: Dialog) -> None:
-    """An over-hit of an agent that goes round in circles is one too many, where nobody wants to be asked."""
+def escalate_in_loop(row: Dialog) -> None:
+    """In a loop one over-hit is already too many, if fresh starts are automatic."""
     if context_config().on_over_hits is not AtMilestone.AUTOMATIC:
         return
     event = ContextEvent.objects.filter(
@@ -196,7 +193,7 @@ def decline(*, dialog: Dialog) -> None:
 
 @transaction.atomic
 def look_for_loop(held: Claim) -> None:
-    """Look at what was done lately. What has led to something once does not do so again."""
+    """Check the steps since the last check for a loop."""
     row = fenced(held)
     row.unchecked_calls = 0
     row.save(update_fields=["unchecked_calls"])
@@ -207,11 +204,9 @@ def look_for_loop(held: Claim) -> None:
 
 
 def _act_on(row: Dialog, finding: LoopFinding) -> None:
-    """Record the loop, and pause an autonomous run over it, unless a fresh start follows by itself. A client's dialog
-    is left alone.
-    """
+    """Record the loop; pause an autonomous run unless an automatic fresh start follows. A client's has neither."""
     if not row.is_client_driven:
-        escalate_in_circle(row)
+        escalate_in_loop(row)
     pauses = active_run(row) is not None and not is_fresh_start_due(row)
     log(
         Code.LOOP_DETECTED,
@@ -232,7 +227,7 @@ def _act_on(row: Dialog, finding: LoopFinding) -> None:
 
 @transaction.atomic
 def dismiss(*, dialog: Dialog) -> None:
-    """A person dismisses the notice of a loop: only calls from now on count for the next one."""
+    """A person dismisses the loop notice: only later calls count for the next one."""
     row = lock(dialog)
     event = ContextEvent.objects.filter(dialog=row, code=Code.LOOP_DETECTED).order_by("-id").first()
     if event is not None:

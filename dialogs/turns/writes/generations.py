@@ -1,4 +1,4 @@
-"""The record of one provider call: begun, flushed while it streams, and ended in one of four ways."""
+"""Records one provider call: its start, its text while it streams, and its end in one of four ways."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dialogs.turns.writes.events import Code, log
 from dialogs.turns.writes.lease import Claim, fenced, let_go
 from dialogs.turns.writes.tool_calls import add_calls, hand_over
 from dominds.prepared import Many, prepared, prepared_update
-from dominds.rows import add, add_unless_there, change, new
+from dominds.rows import insert, insert_or_ignore, new, update
 from health.models import HealthReading
 from health.monitor.levels import Level, Usage, UsageUnavailable
 from health.services import record_reading
@@ -35,7 +35,7 @@ from health.services import record_reading
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What a provider sent in one generation, whole or cut short."""
+    """The answer of one generation, whole or cut short."""
 
     text: str
     reasoning: str = ""
@@ -48,14 +48,14 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Sent:
-    """What one generation sends, by reference: message ids, and texts by the name under which they are kept."""
+    """The request of one generation, by reference: message ids, and texts by the name under which they are stored."""
 
     message_ids: tuple[int, ...]
     texts: Mapping[str, str]
     options: dict[str, Any]
     # The compaction run whose view was sent.
     view: int | None = None
-    # Messages in that view because a person marked them to stay after the run.
+    # Messages in that view only because a person pinned them after the run.
     kept: tuple[int, ...] = ()
     # Messages that the client sent shortened, or without images.
     shortened: Sequence[int] = ()
@@ -66,8 +66,8 @@ class Sent:
 
 
 @dataclass(frozen=True)
-class Partial:
-    """What has come of an answer so far; `seq` counts its pieces."""
+class PartialAnswer:
+    """The answer so far; `seq` counts its pieces."""
 
     held: Claim
     generation_id: int
@@ -86,7 +86,7 @@ def was_empty(leaf: Message) -> bool:
 
 
 def prompt_named_by_refusal(dialog: Dialog) -> int | None:
-    """Tokens of the request that is due, as the provider counted them when it refused the last try of it."""
+    """The due request's tokens as the provider counted them when it refused the last try."""
     last = Generation.objects.filter(prompt_leaf_id=dialog.current_leaf_id).order_by("-pk").first()
     if last is None or last.status != Generation.Status.FAILED:
         return None
@@ -102,12 +102,12 @@ def keep_blobs(texts: Iterable[str]) -> dict[str, str]:
     """
     hashes = {text: hashlib.sha256(text.encode()).hexdigest() for text in texts}
     missing = {sha256: text for text, sha256 in sorted(hashes.items(), key=itemgetter(1))}
-    # A text that another transaction is storing is visible, and locked, once that transaction has ended.
+    # A text that another transaction is storing can be seen and locked once that one has ended.
     while missing:
         for (sha256,) in _locked_blobs(list(missing)):
             del missing[sha256]
         for sha256, text in missing.items():
-            add_unless_there(new(Blob, sha256=sha256, content=text))
+            insert_or_ignore(new(Blob, sha256=sha256, content=text))
     return hashes
 
 
@@ -122,8 +122,8 @@ class Outdated(Exception):
 
 @transaction.atomic(savepoint=False)
 def begin(held: Claim, *, attempt: int, sent: Sent, known: Dialog) -> Generation:
-    """Record the call before it is made, so that no death can hide it. `known` is the dialog that was read for it.
-    Raises Outdated and LeaseLost."""
+    """Record the call before it is made, so that it is known even if the worker dies. `known` is the dialog that was
+    read for it. Raises Outdated and LeaseLost."""
     row = fenced(held, known=known)
     if row.version != known.version and not known.is_client_driven:
         raise Outdated
@@ -133,7 +133,7 @@ def begin(held: Claim, *, attempt: int, sent: Sent, known: Dialog) -> Generation
 
 
 def add_call(row: Dialog, held: Claim, *, attempt: int, sent: Sent, number: int | None = None) -> Generation:
-    """The record of a call. The row is locked; its caller saves it, so that browsers look."""
+    """The record of a call. The row is locked; the caller saves it, so that browsers are notified."""
     leaf = _leaf(row)
     kept = keep_blobs(filter(None, sent.texts.values()))
     return add_generation(
@@ -158,7 +158,7 @@ def add_call(row: Dialog, held: Claim, *, attempt: int, sent: Sent, number: int 
 def add_generation(
     row: Dialog, held: Claim, leaf: Message, *, number: int | None = None, **recorded: Any
 ) -> Generation:
-    """A try to answer `leaf`, the next in its course, where its number is not known; `recorded` are further columns."""
+    """Add a try to answer `leaf`, as the next of its course if no number is given; `recorded` are further columns."""
     generation = new(
         Generation,
         dialog=row,
@@ -171,12 +171,12 @@ def add_generation(
         fencing_token=held.token,
         **recorded,
     )
-    add(generation)
+    insert(generation)
     return generation
 
 
 def _next_number(course: Course) -> int:
-    """Imported courses may leave numbers out."""
+    """The highest number plus one, as imported courses may have gaps."""
     return max((number for (number,) in _highest_number(course.pk)), default=0) + 1
 
 
@@ -192,17 +192,17 @@ def _leaf(row: Dialog) -> Message:
 
 
 def clients(dialog: Dialog) -> Dialog | None:
-    """Is this a client's dialog? Only its client changes it while it is driven, so it is not read again."""
+    """The dialog if it is a client's: only the client changes it while it is driven, so it is not read again."""
     return dialog if dialog.is_client_driven else None
 
 
-def flush_each(partials: Sequence[Partial]) -> list[Exception | None]:
-    """Keep what has come so far, in case this worker dies. Of each, why it could not be kept. Raises InterfaceError and
-    OperationalError where the database is away."""
+def flush_each(partials: Sequence[PartialAnswer]) -> list[Exception | None]:
+    """Store the answers so far, in case this worker dies. Returns each one's error or None. Raises InterfaceError and
+    OperationalError if the database is away."""
     return [_flushed(partial) for partial in partials]
 
 
-def _flushed(partial: Partial) -> Exception | None:
+def _flushed(partial: PartialAnswer) -> Exception | None:
     """Store the partial text by a conditional update, fenced by the lease's token."""
     try:
         _flush(partial.generation_id, partial.held.token, partial.text, partial.reasoning, partial.seq)
@@ -223,8 +223,8 @@ def _flush(pk: Any, token: Any, text: Any, reasoning: Any, seq: Any) -> tuple[Qu
 def finish(held: Claim, *, generation: Generation, answer: Answer, cut_short: bool = False) -> Message:
     """Record the whole answer, its usage, its health, and what remediation makes of that.
 
-    An answer with calls leaves the turn open: their results are wanted, and then another answer. A client's dialog is
-    let go with its answer: nobody adds to it before the client does.
+    After an answer with calls the turn goes on: their results and another answer are due. A client's dialog is released
+    with its answer: nobody adds to it before the client does.
     """
     row = fenced(held, known=clients(generation.dialog))
     message = add_answer(row, generation, answer, cut_short=cut_short)
@@ -232,7 +232,7 @@ def finish(held: Claim, *, generation: Generation, answer: Answer, cut_short: bo
     read_health(row, generation, answer)
     if not row.is_client_driven:
         _count(row, answer, offered="tools" in generation.manifest and row.own_tools != OwnTools.OFF)
-    # An answer without calls counts too: an agent without tools can go round in circles.
+    # An answer without calls counts too: an agent without tools can be in a loop.
     row.unchecked_calls += max(1, len(answer.calls))
     if answer.calls:
         add_calls(message, answer.calls)
@@ -247,7 +247,7 @@ def finish(held: Claim, *, generation: Generation, answer: Answer, cut_short: bo
 
 
 def _count(row: Dialog, answer: Answer, *, offered: bool) -> None:
-    """Autonomous mode: one more generation; an agent without tools says in its last line that it is done."""
+    """Autonomous mode: count the generation; an agent without tools says in its last line that it is done."""
     autonomous.count_generation(row)
     lines = answer.text.strip().splitlines()
     if not offered and lines and lines[-1].strip(" *_`.") == DONE_MARK:
@@ -256,7 +256,7 @@ def _count(row: Dialog, answer: Answer, *, offered: bool) -> None:
 
 @transaction.atomic
 def stop(held: Claim, *, generation: Generation, answer: Answer) -> Message | None:
-    """Record an answer that a person stopped: what came is kept as a message, if anything came."""
+    """Record an answer that a person stopped; its text so far, if any, becomes a message."""
     row = fenced(held)
     message = add_answer(row, generation, answer, cut_short=True) if answer.text else None
     close(generation, Generation.Status.STOPPED, answer, message)
@@ -269,10 +269,10 @@ def stop(held: Claim, *, generation: Generation, answer: Answer) -> Message | No
 
 @transaction.atomic
 def fail(held: Claim, *, generation: Generation, answer: Answer, code: str, error: str, retry_in: float | None) -> None:
-    """Record a failed try. It has no reading: the last good one stays. None for `retry_in` gives up.
+    """Record a failed try. It has no reading: the last good one stays. If `retry_in` is None the turn ends.
 
-    A prompt that no longer fits is not tried again as it is: it is compacted where somebody guards the dialog.
-    Otherwise a new course becomes due, unless this one has had no answer at all: the next would not fit either.
+    A prompt that no longer fits is not tried again unchanged: it is compacted if the dialog has a guard. Otherwise a
+    new course becomes due, unless this one has no answer yet: the next would not fit either.
     """
     row = fenced(held)
     generation.error_code, generation.error_message = code, error
@@ -289,10 +289,9 @@ def fail(held: Claim, *, generation: Generation, answer: Answer, code: str, erro
 
 
 def _after_overflow(row: Dialog, generation: Generation, retry_in: float | None) -> float | None:
-    """In how many seconds a refused request is tried again: at once, after a compaction; None where nothing can be
-    compacted by itself, so that the refusal is told.
+    """Seconds until a refused request is tried again: 0 if it can be compacted; None (ends the turn) if that is off.
 
-    Where not even a bound was learned, a new course may help a person's dialog.
+    Without a guard, as not even a bound was learned, a new course may help a person's dialog.
     """
     guard = guard_of(row)
     estimated = generation.manifest.get("estimated")
@@ -321,7 +320,7 @@ def add_answer(row: Dialog, generation: Generation, answer: Answer, *, cut_short
     )
 
 
-# The columns that the end of a generation writes.
+# The columns that are written at the end of a generation.
 ENDED = (
     *("status", "message", "finished_at", "first_token_at", "finish_reason", "usage_raw"),
     *("partial_text", "partial_reasoning", "error_code", "error_message", "why", "retry_at"),
@@ -336,7 +335,7 @@ def close(generation: Generation, status: str, answer: Answer, message: Message 
     generation.first_token_at = answer.first_token_at
     generation.finish_reason = answer.finish_reason[:60]
     generation.usage_raw = answer.usage_raw
-    # A message holds the text now; a try that became none keeps it here.
+    # The message has the text now; a try without a message keeps it here.
     generation.partial_text = "" if message else answer.text
     generation.partial_reasoning = "" if message else answer.reasoning
     if isinstance(answer.usage, Usage):
@@ -344,12 +343,12 @@ def close(generation: Generation, status: str, answer: Answer, message: Message 
         generation.completion_tokens = answer.usage.completion_tokens
         generation.total_tokens = answer.usage.total_tokens
         generation.cached_tokens = answer.usage.cached_tokens
-    change(generation, *ENDED)
+    update(generation, *ENDED)
 
 
 def read_health(row: Dialog, generation: Generation, answer: Answer) -> None:
     llm = generation.llm or row.llm
-    # A server that reports only a part of what it reads says nothing about how full its window is.
+    # If the server reports only a part of the prompt, its usage does not say how full the window is.
     usage = UsageUnavailable() if bounds_of(llm).reports_part else answer.usage
     generation.reading = reading = record_reading(
         generation_id=generation.pk,
@@ -357,14 +356,14 @@ def read_health(row: Dialog, generation: Generation, answer: Answer) -> None:
         configured=configured(llm),
         window_source=llm.context_length_source,
     )
-    # Nobody adds a prompt to a client's conversation: there the level is shown, and that is all.
+    # A client's conversation gets no prompts: there the level is only shown.
     if not row.is_client_driven:
         remediation.record_level(row, generation.course, _level_to_ask_at(row, reading))
 
 
 def _level_to_ask_at(row: Dialog, reading: HealthReading) -> str:
-    """The level that remediation goes by. Where compaction makes room and nobody wrote a ceiling down, the agent is not
-    asked before half the window is used: a large window is yellow long before anything is short."""
+    """The level that remediation uses. If compaction makes room and no ceiling is configured, the agent is not prompted
+    before half the window is used: a large window is in caution long before room is short."""
     too_early = (
         reading.level == Level.CAUTION
         and not reading.optimal_configured

@@ -1,6 +1,6 @@
 """The right to drive a dialog: claimed by conditional update, renewed, released, and checked by every write.
 
-Whoever lost the lease can write nothing more: the token in the row is then another's.
+A worker that lost the lease can write nothing more, as the token in the row has changed.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from dialogs.transcript.writes.dialog_row import lock
 from dialogs.turns.reads.turns import lease_free, run_out
 from dialogs.turns.writes.tool_calls import interrupt_running
 from dominds.prepared import prepared, prepared_update
-from dominds.rows import same_again
+from dominds.rows import copied
 
-# A transaction that begins so long after its call has waited for a lock.
+# Seconds: a transaction that begins so long after its call has waited for a lock.
 LATE_SECONDS = 1.0
 
 
@@ -46,8 +46,8 @@ class LeaseLost(Exception):
 class Claim:
     """The right to drive one dialog until the lease runs out, as of one wake-up.
 
-    `deaths` is how many workers in a row have died over it before anything was said. `is_clients`: a client's process
-    drives it; where a worker finds it, that process has died.
+    `deaths`: the workers in a row that died while they drove it, without a new message. `is_clients`: a client's
+    process drives it; if a worker can claim it, that process has died.
     """
 
     dialog_id: UUID
@@ -62,9 +62,9 @@ def _lease_end() -> datetime:
 
 
 def claim(dialog_id: UUID) -> Claim | None:
-    """Take the dialog if work is due and nobody holds it; mark what a dead worker left as interrupted.
+    """Claim the dialog if work is due and nobody holds it; mark what a dead worker left as interrupted.
 
-    Where a locked database made us wait, it kept whoever holds a dialog from renewing the lease: they come first.
+    After a wait for a locked database no lease counts as expired, as its holder could not renew it either.
     """
     asked = time.monotonic()
     with transaction.atomic():
@@ -72,7 +72,7 @@ def claim(dialog_id: UUID) -> Claim | None:
         return _claim(dialog_id, *(NEVER if is_late else run_out()))
 
 
-# No lease has run out before the first of these moments, or lasts beyond the second.
+# In place of `run_out()`: with these no lease counts as expired.
 NEVER = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
@@ -91,7 +91,7 @@ def _take(dialog_id: Any, now: Any, beyond: Any, until: Any) -> tuple[QuerySet[D
     # The slice recorded no end and no message: its worker died.
     died = When(slice_seq=F("last_seq"), then=F("deaths") + 1)
     return due, {
-        # Raising the token shuts out whoever held the dialog before, even if that worker still runs.
+        # The new token shuts out the former holder, even if that worker still runs.
         "lease_token": F("lease_token") + 1,
         "lease_until": until,
         "place_in_line": None,
@@ -107,7 +107,7 @@ def _interrupt(dialog_id: Any, now: Any) -> tuple[QuerySet[Generation], dict[str
 
 
 def take(row: Dialog) -> Claim:
-    """The claim of a dialog that is locked and at rest: nobody has left anything in it. Its caller saves `LEASE`."""
+    """Claim a dialog whose row is locked and that is at rest: nothing in it is unfinished. The caller saves `LEASE`."""
     row.lease_token += 1
     row.lease_until = _lease_end()
     return Claim(row.pk, row.lease_token, row.wake_seq)
@@ -137,8 +137,7 @@ def _release(dialog_id: Any, token: Any, wake_seq: Any) -> tuple[QuerySet[Dialog
 
 
 def let_go(row: Dialog, held: Claim) -> tuple[str, ...]:
-    """Release a dialog whose row is locked. The caller saves the fields that are returned: none where something new
-    came up."""
+    """Release a dialog whose row is locked. The caller saves the returned fields: none if new work has come."""
     if row.wake_seq != held.wake_seq:
         return ()
     row.handled_seq, row.lease_until, row.slice_seq = held.wake_seq, None, None
@@ -157,8 +156,7 @@ def _held(held: Claim):  # type: ignore[no-untyped-def]  # a QuerySet, whose typ
 def fenced(held: Claim, *, known: Dialog | None = None) -> Dialog:
     """The dialog's row, locked, with what writing to it needs, if this claim still holds it. Raises LeaseLost.
 
-    `known` is the dialog as it was read a moment ago: where nobody has changed it since, none of it is read again, else
-    not what it refers to.
+    `known` is the dialog as just read: nothing is read again if it is unchanged, else not the rows it refers to.
     """
     if known and (same := _as_it_was(held, known)):
         return same
@@ -171,9 +169,9 @@ def fenced(held: Claim, *, known: Dialog | None = None) -> Dialog:
 
 
 def _as_it_was(held: Claim, known: Dialog) -> Dialog | None:
-    """A copy of the row, because writers change it before their write has succeeded."""
+    """A locked copy of `known`, if it has not changed. Writers change the copy before their write succeeds."""
     for (unchecked_calls,) in _unchanged(held.dialog_id, held.token, known.version):
-        row = same_again(known)
+        row = copied(known)
         row.unchecked_calls = unchecked_calls
         return row
     return None
@@ -181,7 +179,7 @@ def _as_it_was(held: Claim, known: Dialog) -> Dialog | None:
 
 @prepared(UUIDField(), BigIntegerField(), BigIntegerField())
 def _unchanged(dialog_id: Any, token: Any, version: Any) -> QuerySet[Dialog, Any]:
-    """With what may change without a new version, as no browser shows it."""
+    """Locks the row, and reads the column that may change without a new version, as no browser shows it."""
     found = Dialog.objects.select_for_update().filter(pk=dialog_id, lease_token=token, version=version)
     return found.order_by().values_list("unchecked_calls")
 
@@ -198,7 +196,7 @@ def _row_with_its_leaf(dialog_id: Any, token: Any) -> QuerySet[Dialog]:
 
 
 def _share(known: Dialog, row: Dialog) -> None:
-    """Reading these takes longer than everything else about locking a row."""
+    """Reuse the related rows: reading them takes longer than all else about locking a row."""
     for name in ("current_leaf", "llm", "agent"):
         if name in known._state.fields_cache and getattr(known, f"{name}_id") == getattr(row, f"{name}_id"):
             setattr(row, name, getattr(known, name))

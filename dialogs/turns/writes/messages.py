@@ -1,7 +1,7 @@
-"""What a person does to the messages of a dialog: post, edit, retry, choose a branch, stop, answer what the agent
-asked, in the box below the question or with an ordinary message.
+"""A person's actions on the messages of a dialog: post, edit, retry, choose a branch, stop, answer a question in its
+box or with an ordinary message.
 
-Nothing here edits or deletes a message. Every function raises a DialogError that says what to do.
+No message is changed or deleted. Every function raises a DialogError that says what to do.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ Status = Question.Status
 
 
 def _idle(row: Dialog) -> Dialog:
-    """The row of a dialog at rest. A question that waits for the person is withdrawn: they go on otherwise."""
+    """The locked row of a dialog at rest. An open question is withdrawn: the person goes on in another way."""
     withdraw_open_calls(idle(row))
     return row
 
 
 @transaction.atomic
 def post_once(*, dialog: Dialog, content: str, sending: str) -> None:
-    """As `post_message`. The same text of the same `sending` again, whose answer did not arrive, is there already.
+    """As `post_message`, but a repeated `sending` with the same text, as after a lost response, is stored once.
 
-    Another text is another message, whatever `sending` a browser has kept in its form. Without one, so is any text.
+    A different text is another message even with the same `sending`; without one any text is.
     """
     text, row = clean_text(content), lock(dialog)
     sent = hashlib.sha256(f"{sending}\n{text}".encode()).hexdigest()
@@ -84,7 +84,7 @@ def add_typed(row: Dialog, text: str) -> Message:
     row.archived_at = None
     row.paused_by = PausedBy.NOBODY
     count_anew(row)
-    # What a person undid is compacted again before this message is answered, if it is still too much.
+    # After an undone compaction the guard may compact again from this message on.
     Course.objects.filter(dialog=row, guard_held=True).update(guard_held=False)
     task_snapshot.go_on(row, text)
     return add_message(row, role=Role.USER, origin=MessageOrigin.TYPED, content=text, parent=row.current_leaf)
@@ -101,7 +101,7 @@ def title_from(text: str) -> str:
 
 def _queue(row: Dialog, text: str) -> QueuedMessage:
     queued = QueuedMessage.objects.create(dialog=row, content=text)
-    # Raised although the driver runs: its release fails then, and it looks at the queue again.
+    # Wakes the driver even if it runs: its release then fails, and it checks the queue again.
     row.wake_seq += 1
     save(row, "wake_seq")
     drive_on_commit(row.pk)
@@ -133,7 +133,7 @@ def edit_message(*, dialog: Dialog, message: Message, content: str) -> Message:
 
 @transaction.atomic
 def retry(*, dialog: Dialog) -> None:
-    """Answer the last user message again, typed or inserted. An answer that is there stays, as a sibling."""
+    """Answer the last user message again, typed or inserted. An existing answer stays, as a sibling."""
     row = _idle(written_here(out_of_trash(lock(dialog))))
     row.current_leaf = _last_of_user(row)
     count_anew(row)
@@ -151,7 +151,7 @@ def _last_of_user(row: Dialog) -> Message:
 
 
 def _last_typed(row: Dialog) -> Message:
-    """The last typed message of the current course: editing an earlier one would leave the courses after it behind."""
+    """The current course's last typed message: editing one of an earlier course would abandon the later courses."""
     message = _last_of_user(row)
     while message.origin != MessageOrigin.TYPED:
         if message.parent is None or message.parent.course_id != current_course(row).pk:
@@ -162,7 +162,7 @@ def _last_typed(row: Dialog) -> Message:
 
 @transaction.atomic
 def choose_branch(*, dialog: Dialog, message: Message) -> None:
-    """Show this message instead of its sibling, with the newest of what followed it."""
+    """Show this message instead of its sibling, with the newest branch below it."""
     row = _idle(lock(dialog))
     row.current_leaf = newest_leaf(message)
     row.answer_due = False
@@ -184,7 +184,7 @@ def cancel_queued(*, dialog: Dialog, queued_id: int) -> None:
 def request_stop(*, dialog: Dialog) -> None:
     """Ask the driver to end the running answer and keep what came. Where nobody drives, it ends at once.
 
-    The driver then does nothing of its own accord until the person goes on; between two turns that is all.
+    The dialog is then paused until the person goes on; between two turns that is the only effect.
     """
     row = lock(dialog)
     if not row.answer_due and not row.is_busy:
@@ -201,7 +201,7 @@ def request_stop(*, dialog: Dialog) -> None:
         save(row, "stop_requested", "paused_by")
 
 
-# --- Pause and go on: while a dialog is paused the driver answers messages, but does nothing of its own accord ---
+# --- Pause and go on: while a dialog is paused the driver answers messages, but does nothing else ---
 @transaction.atomic
 def pause(*, dialog: Dialog) -> None:
     """Pause: the answer under way ends, then the driver rests until a person presses *Go on*."""
@@ -212,7 +212,7 @@ def pause(*, dialog: Dialog) -> None:
 
 @transaction.atomic
 def go_on(*, dialog: Dialog) -> None:
-    """Take up what remediation or autonomous mode would do next, or the turn that was ended for its many rounds."""
+    """Resume remediation, autonomous mode, or the turn that was ended because of its many rounds."""
     row = written_here(lock(dialog))
     was_working = row.paused_by == PausedBy.ROUNDS and row.current_leaf and row.current_leaf.role == Role.TOOL
     row.paused_by = PausedBy.NOBODY
@@ -227,7 +227,7 @@ def go_on(*, dialog: Dialog) -> None:
 
 @transaction.atomic
 def answer_question(*, dialog: Dialog, question_id: int, answer: str) -> None:
-    """Give the answer to the tool call that waits for it; when it was the last one, the agent goes on."""
+    """Answer the tool call that waits for it; after the last one the agent goes on."""
     text = clean_text(answer)
     row = written_here(lock(dialog))
     question = Question.objects.filter(dialog=row, pk=question_id).select_related("tool_call").first()
@@ -239,7 +239,7 @@ def answer_question(*, dialog: Dialog, question_id: int, answer: str) -> None:
 
 
 def answer_by_message(row: Dialog) -> None:
-    """The person typed a message instead: every pending question is answered by it."""
+    """A typed message answers every open question."""
     for question in Question.objects.filter(dialog=row, status=Status.PENDING).select_related("tool_call"):
         _close(row, question, answer="", result=BY_MESSAGE)
 

@@ -1,6 +1,6 @@
-"""Remediation's writes: the counters on the course, the prompts that are inserted, and what came of them.
+"""Remediation's writes: the course's counters, the inserted prompts, and whether the agent complied.
 
-Everything takes the dialog's locked row and runs in the transaction of its caller.
+All functions take the dialog's locked row and run in the caller's transaction.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.writes.dialog_row import add_message, current_course, want_answer
 from dialogs.turns.prompts import prompt
 from dominds.prepared import prepared, prepared_update
-from dominds.rows import change
+from dominds.rows import update
 from health.monitor.levels import Level, caution_cadence
 from health.monitor.remediation import Due, Remediation, given, overflowed, step
 
@@ -35,11 +35,11 @@ COUNTERS = ("level", "due", "caution_generations", "countdown_turns")
 def keep(course: Course, state: Remediation) -> None:
     course.level, course.due = state.level, state.due
     course.caution_generations, course.countdown_turns = state.caution_generations, state.countdown_turns
-    change(course, *COUNTERS)
+    update(course, *COUNTERS)
 
 
 def _count_anew(course: Course) -> None:
-    """The counters as they are stored: the course may have been read before an answer that took minutes."""
+    """Read the stored counters again: the course may have been read before an answer that took minutes."""
     course.level, course.due, course.caution_generations, course.countdown_turns = _counted(course.pk)[0]
 
 
@@ -49,7 +49,7 @@ def _counted(course_id: Any) -> QuerySet[Course, Any]:
 
 
 def record_level(row: Dialog, course: Course, level: str) -> None:
-    """Count one more reading in remediation's counters on the course."""
+    """Update the course's counters by a new reading."""
     _count_anew(course)
     keep(course, step(state_of(course), Level(level), cadence=caution_cadence(configured(row.llm))))
 
@@ -60,20 +60,20 @@ def record_overflow(course: Course) -> None:
 
 
 def forget(course: Course) -> None:
-    """Reset the counters: they belong to the branch that is no longer shown."""
+    """Reset the counters: they belong to a branch that is no longer shown."""
     keep(course, Remediation())
 
 
 def lift(row: Dialog, course: Course) -> None:
-    """The context is another one than that which was read: what the reading made due falls, and so does a notice that
-    a typed message carries and nobody has answered yet. Prompts that stand in the dialog stay."""
+    """The context has changed since the reading: drop what the reading made due, and the notice on a typed message that
+    is not answered yet. Prompts that are messages stay."""
     forget(course)
     if row.answer_due and row.current_leaf_id:
         RemediationPrompt.objects.filter(message=row.current_leaf_id).exclude(notice="").delete()
 
 
 def insert_prompt(row: Dialog) -> None:
-    """Add the prompt that is due as a user message of its own, and want its answer."""
+    """Add the due prompt as a user message of its own; its answer is due."""
     course = current_course(row)
     text, fields = _prompt(row, course)
     message = add_message(row, role=Role.USER, origin=MessageOrigin.REMEDIATION, content=text, parent=row.current_leaf)
@@ -82,7 +82,7 @@ def insert_prompt(row: Dialog) -> None:
 
 
 def carry_notice(row: Dialog) -> None:
-    """Let the typed message at the leaf carry the notice. Its text stays as it was typed."""
+    """Attach the notice to the typed message at the leaf, whose own text stays."""
     course = current_course(row)
     remaining = given(state_of(course)).countdown_turns
     notice = prompt("notice", language=row.work_language, remaining=remaining)
@@ -112,8 +112,7 @@ def _give(row: Dialog, course: Course, message: Message, **fields: object) -> No
 
 
 def mark_curated(course: Course) -> None:
-    """The agent has written a reminder: the newest prompt of this course has been complied with, if its turn still is
-    under way. What comes days later does not answer it."""
+    """The agent wrote a reminder, so it complied with the newest prompt of this course, if its turn is not over."""
     newest = RemediationPrompt.objects.filter(course=course).last()
     if newest is not None and newest.curated is None:
         newest.curated = True
@@ -121,7 +120,7 @@ def mark_curated(course: Course) -> None:
 
 
 def close_prompts(course: Course) -> None:
-    """The turn of the newest prompt is over: what was not curated by now was not."""
+    """The turn of the newest prompt is over: without a reminder by now, the agent did not comply."""
     _close(course.pk)
 
 

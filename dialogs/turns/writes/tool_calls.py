@@ -1,7 +1,7 @@
-"""The record of tool calls: what was asked, what came of it, and the results' messages. For a locked row.
+"""Records tool calls, their results, and the results' messages. For a locked row.
 
-Results become messages together and in the calls' order, once the last call of the round is closed: a request
-is never made with a call unanswered.
+Results become messages together, in the calls' order, once all calls of the round are closed: no request has a call
+without a result.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ INTERRUPTED = "Interrupted: the worker stopped in mid-call. The result is not kn
 
 
 def add_calls(message: Message, asked: Sequence[AskedCall]) -> None:
-    """Keep the calls of an answer. Ids that are missing, too long or taken get another: results go by them."""
+    """Store the calls of an answer. An id that is missing, too long or in use is replaced: results refer to it."""
     taken: set[str] = set()
     rows: list[ToolCall] = []
     for position, call in enumerate(asked):
@@ -52,9 +52,9 @@ def add_calls(message: Message, asked: Sequence[AskedCall]) -> None:
 
 
 def hand_over(row: Dialog, message: Message) -> bool:
-    """Leave a client's calls to the client, if there are any: then it is the client's turn.
+    """Leave the calls of the client's own tools to the client, if there are any: then the client is next.
 
-    Calls of ours beside them are not made: the client would wait for an answer that is not its own.
+    Calls of Dominds's tools in the same answer are not made: the client would wait for them.
     """
     ours = made_here(row) if row.client.offers_recall else ()
     if not ToolCall.objects.filter(message=message).exclude(name__in=ours).update(status=Status.CLIENT):
@@ -67,7 +67,7 @@ def hand_over(row: Dialog, message: Message) -> bool:
 
 
 def close_call(row: Dialog, call: ToolCall, status: str, result: str) -> None:
-    """Record what came of a call, in the caller's transaction."""
+    """Record a call's result, in the caller's transaction."""
     text = storable(result)
     if len(text) > MAX_RESULT_CHARS:
         text = f"{text[:MAX_RESULT_CHARS]}\n[cut off: {len(text):,} characters in all]"
@@ -77,7 +77,7 @@ def close_call(row: Dialog, call: ToolCall, status: str, result: str) -> None:
 
 
 def interrupt_running(row: Dialog) -> None:
-    """A worker died over these: what may be repeated is pending again, the rest is answered as unknown."""
+    """After a worker's death: its running calls that may be repeated become pending, others end as unknown."""
     for call in _running_of(row.current_leaf_id) if row.current_leaf_id else ():
         if call.idempotent:
             call.status = Status.PENDING
@@ -92,7 +92,7 @@ def _running_of(message_id: Any) -> QuerySet[ToolCall]:
 
 
 def withdraw_open_calls(row: Dialog, *, words: str = "") -> None:
-    """Close what is open at the leaf because a person went on otherwise, and add the results."""
+    """Close the leaf's open calls because a person went on in another way, and add the results."""
     if row.current_leaf is None:
         return
     for call in calls_of(row.current_leaf):
@@ -105,7 +105,7 @@ def withdraw_open_calls(row: Dialog, *, words: str = "") -> None:
 def add_results(row: Dialog) -> None:
     """A tool message for each call of the leaf that has none yet. Changes `row`, which the caller saves.
 
-    A client's own calls are answered by the client only: its next request is compared with what is stored.
+    A client's own calls get results from the client only: its next request is compared with the stored messages.
     """
     if row.current_leaf is None:
         return
@@ -132,7 +132,7 @@ def _add_result(row: Dialog, call: ToolCall) -> None:
 
 
 def _withheld(row: Dialog, call: ToolCall) -> str:
-    """The words in place of a result that is too large while room is short; empty where the result is sent."""
+    """The text in place of a result that is too large while room is short; empty if the result is sent."""
     dialog, level = dialog_to_drive(row.pk), call.message.course.level
     limit = withheld_above(dialog.llm, level=level, guarded=may_be_guarded(dialog))
     size = len(call.result.encode())

@@ -1,4 +1,4 @@
-"""`manage.py backup`: one archive of everything that Dominds stores. A door to `dominds.backups`."""
+"""`manage.py backup`: one archive of everything that Dominds stores. The work is in `dominds.backups`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dominds import backups
 
 class Command(BaseCommand):
     help = "Writes the database and the secret key to one archive; Dominds may be running."
-    # Some of them ask the database, which may be what is broken.
+    # Some checks query the database, which may be broken.
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:

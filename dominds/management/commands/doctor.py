@@ -1,8 +1,8 @@
-"""`manage.py doctor`: is this installation well, and what to do where it is not: one line for each thing that must be
-right. Looks only, changes nothing.
+"""`manage.py doctor`: check this installation, one line for each check, with the fix where something is wrong. Changes
+nothing.
 
-It looks at the machine (Python, packages, the data folder), at who must answer (database, Redis, workers, web server),
-and at who can be asked: each provider is tried, and each LLM's limits are read for what is missing or odd.
+It checks the machine (Python, packages, data folder), what must answer (database, Redis, workers, web server), each
+provider's connection, and each LLM's limits.
 """
 
 from __future__ import annotations
@@ -39,42 +39,42 @@ from dominds.supervisor.valkey import is_embedded, program
 from health.monitor.levels import context_window, thresholds
 
 LOCAL_HOSTS = {"127.0.0.1", "localhost", "::1", None}
-# Workers are asked a second time with more patience: on a busy machine they stand back.
+# How long to wait for workers: first try, and second one, since they have low priority on a busy machine.
 PING_SECONDS = 1.0, 4.0
 START = f"start it with `{settings.COMMAND} up`"
 REQUIREMENTS = settings.SHARED_DIR / "requirements" / "base.txt"
-# The most LLMs that are listed: more would hide the findings that matter.
+# The most LLMs that are listed, lest they hide the other lines.
 MOST_LLMS = 20
 
 
 class State(StrEnum):
     OK = "ok"
-    # A note: everything works.
+    # Worth knowing; everything works.
     NOTE = "note"
     WRONG = "wrong"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class CheckResult:
     name: str
     state: State
     text: str
     fix: str = ""
 
 
-def ok(name: str, text: str) -> Finding:
-    return Finding(name=name, state=State.OK, text=text)
+def ok(name: str, text: str) -> CheckResult:
+    return CheckResult(name=name, state=State.OK, text=text)
 
 
-def note(name: str, text: str, *, fix: str = "") -> Finding:
-    return Finding(name=name, state=State.NOTE, text=text, fix=fix)
+def note(name: str, text: str, *, fix: str = "") -> CheckResult:
+    return CheckResult(name=name, state=State.NOTE, text=text, fix=fix)
 
 
-def wrong(name: str, text: str, *, fix: str) -> Finding:
-    return Finding(name=name, state=State.WRONG, text=text, fix=fix)
+def wrong(name: str, text: str, *, fix: str) -> CheckResult:
+    return CheckResult(name=name, state=State.WRONG, text=text, fix=fix)
 
 
-def install() -> Iterator[Finding]:
+def install() -> Iterator[CheckResult]:
     yield ok("install", f"Dominds {__version__}, Python {platform.python_version()}, Django {version('django')}")
     missing = sorted(name for name in required() if not installed(name))
     if missing:
@@ -92,7 +92,7 @@ def install() -> Iterator[Finding]:
 
 
 def required() -> Iterator[str]:
-    """The names in requirements/base.txt; markers are for other systems and are taken as met."""
+    """The package names in requirements/base.txt. Environment markers are ignored."""
     for line in REQUIREMENTS.read_text().splitlines():
         if line.strip() and not line.startswith("#"):
             yield line.split("==")[0].split("[")[0].strip()
@@ -105,7 +105,7 @@ def installed(name: str) -> bool:
         return False
 
 
-def data_folder() -> Iterator[Finding]:
+def data_folder() -> Iterator[CheckResult]:
     folder = settings.DOMINDS_DATA_DIR
     try:
         prepare.check_writable(folder)
@@ -119,7 +119,7 @@ def data_folder() -> Iterator[Finding]:
     yield ok("data", f"{folder}, {shutil.disk_usage(folder).free / 1e9:.1f} GB free")
 
 
-def database() -> Iterator[Finding]:
+def database() -> Iterator[CheckResult]:
     try:
         pending = prepare.pending_migrations()
     except (DatabaseError, InconsistentMigrationHistory) as error:
@@ -138,7 +138,7 @@ def database() -> Iterator[Finding]:
         )
 
 
-def redis_server() -> Iterator[Finding]:
+def redis_server() -> Iterator[CheckResult]:
     if probes.redis_answers(settings.REDIS_URL):
         yield ok("redis", f"answers at {redis_address()}")
     elif valkey.is_embedded() and not lock.is_used(settings.DOMINDS_DATA_DIR):
@@ -153,7 +153,7 @@ def redis_address() -> str:
     return f"{address.hostname}:{address.port or 6379}" if address.hostname else address.path
 
 
-def workers() -> Iterator[Finding]:
+def workers() -> Iterator[CheckResult]:
     if not probes.redis_answers(settings.REDIS_URL):
         yield note("workers", "cannot be asked without Redis")
         return
@@ -164,7 +164,7 @@ def workers() -> Iterator[Finding]:
         yield wrong("workers", "none answers, so no turn is answered", fix=START)
 
 
-def web() -> Iterator[Finding]:
+def web() -> Iterator[CheckResult]:
     configured = settings.DOMINDS_HOST, settings.DOMINDS_PORT
     host, port = lock.listens_at(settings.DOMINDS_DATA_DIR) or configured
     address = f"http://{probes.reachable(host)}:{port}"
@@ -183,7 +183,7 @@ def first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def providers() -> Iterator[Finding]:
+def providers() -> Iterator[CheckResult]:
     try:
         found = list(list_providers(enabled_only=True))
     except DatabaseError:
@@ -202,11 +202,11 @@ def providers() -> Iterator[Finding]:
         )
 
 
-def examined(provider: Provider) -> Finding:
-    """Ask it. The demo answers only while `up` runs, which is no fault of its."""
+def examined(provider: Provider) -> CheckResult:
+    """Test the connection. The demo need not answer while `up` does not run."""
     result = async_to_sync(probe.test_connection)(settings_for(provider))
     name = f"provider {provider.name}"
-    # What the server says now, which is not written down here; else what it said when it was added or checked.
+    # What the server says now (not stored: the doctor changes nothing), else what it said before.
     is_ollama = provider.is_hidden_ollama if result.is_ollama is None else result.is_ollama
     if result.ok and is_ollama:
         return note(
@@ -219,22 +219,22 @@ def examined(provider: Provider) -> Finding:
     return wrong(name, result.text, fix="correct its address or its key in the admin")
 
 
-def limits() -> Iterator[Finding]:
+def limits() -> Iterator[CheckResult]:
     try:
         llms = list(LLM.objects.filter(enabled=True, provider__enabled=True).select_related("provider"))
     except DatabaseError:
         return
     for ignored in ignored_values():
         yield wrong("catalogue", str(ignored), fix="write a whole number above zero, or leave it out")
-    findings = [finding for llm in llms for finding in of_one_llm(llm)]
-    yield from findings
-    if not findings and llms:
+    results = [result for llm in llms for result in of_one_llm(llm)]
+    yield from results
+    if not results and llms:
         yield ok("limits", f"{len(llms)} LLMs, each with a window and ceilings in order")
     yield from overflow([llm for llm in llms if not missing_key(llm.provider)])
 
 
-def overflow(llms: list[LLM]) -> Iterator[Finding]:
-    """How each LLM that can be asked is kept from overflowing."""
+def overflow(llms: list[LLM]) -> Iterator[CheckResult]:
+    """How each LLM is guarded."""
     for llm in llms[:MOST_LLMS]:
         state = note if context_window(configured(llm)) is None or llm.compaction == Compaction.OFF else ok
         yield state(f"overflow {llm.slug}", kept_by_llm(llm))
@@ -242,7 +242,7 @@ def overflow(llms: list[LLM]) -> Iterator[Finding]:
         yield ok("overflow", f"{len(llms) - MOST_LLMS} more: `{settings.COMMAND} provider list`")
 
 
-def of_one_llm(llm: LLM) -> Iterator[Finding]:
+def of_one_llm(llm: LLM) -> Iterator[CheckResult]:
     name, numbers = f"limits of {llm.slug}", configured(llm)
     window = context_window(numbers)
     if window is None:
@@ -264,33 +264,33 @@ def of_one_llm(llm: LLM) -> Iterator[Finding]:
         )
 
 
-def examine() -> Iterator[Finding]:
-    """Every finding, as it is made: some checks wait on a server."""
+def examine() -> Iterator[CheckResult]:
+    """Each result as soon as it is known, since some checks wait for a server."""
     for check in (install, data_folder, database, redis_server, workers, web, providers, limits):
         yield from check()
 
 
 class Command(BaseCommand):
     help = "Says what is well and what is not; the exit status is 1 when something is wrong."
-    # The doctor must speak even when the checks would stop other commands.
+    # The doctor must run even where the checks would stop other commands.
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--json", action="store_true", dest="as_json", help="print a JSON array")
 
     def handle(self, *, as_json: bool, **options: Any) -> None:
-        findings = list(examine()) if as_json else self.speak(examine())
+        results = list(examine()) if as_json else self.speak(examine())
         if as_json:
-            self.stdout.write(json.dumps([asdict(finding) for finding in findings], indent=2, ensure_ascii=False))
-        if any(finding.state == State.WRONG for finding in findings):
+            self.stdout.write(json.dumps([asdict(result) for result in results], indent=2, ensure_ascii=False))
+        if any(result.state == State.WRONG for result in results):
             sys.exit(1)
 
-    def speak(self, findings: Iterable[Finding]) -> list[Finding]:
+    def speak(self, results: Iterable[CheckResult]) -> list[CheckResult]:
         styles = {State.OK: self.style.SUCCESS, State.NOTE: self.style.WARNING, State.WRONG: self.style.ERROR}
         said = []
-        for finding in findings:
-            self.stdout.write(f"{styles[finding.state](f'{finding.state:<6}')} {finding.name}: {finding.text}")
-            if finding.fix:
-                self.stdout.write(f"       fix: {finding.fix}")
-            said.append(finding)
+        for result in results:
+            self.stdout.write(f"{styles[result.state](f'{result.state:<6}')} {result.name}: {result.text}")
+            if result.fix:
+                self.stdout.write(f"       fix: {result.fix}")
+            said.append(result)
         return said

@@ -1,4 +1,4 @@
-"""`dominds fetch_data`: what `make install` brings beside the packages, for who installed the wheel."""
+"""`dominds fetch_data`: for an installed wheel, fetch the vocabularies that `make install` fetches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py restore FILE`: put a backup in place of what is there. A door to `dominds.backups`."""
+"""`manage.py restore FILE`: replace database and secret key by a backup's. The work is in `dominds.backups`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dominds.supervisor.lock import CannotStart
 
 class Command(BaseCommand):
     help = "Replaces the database and the secret key by a backup's; what was there is kept aside."
-    # Some of them ask the database, which may be what is broken.
+    # Some checks query the database, which may be broken.
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -1,4 +1,4 @@
-"""`manage.py up`: run everything on this machine until Ctrl-C. A door to `dominds.supervisor.run`."""
+"""`manage.py up`: run everything on this machine until Ctrl-C. The work is in `dominds.supervisor.run`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def port(text: str) -> int:
 
 class Command(BaseCommand):
     help = "Runs the web server, the workers, the embedded Redis-compatible server and the demo model until Ctrl-C."
-    # `up` runs the checks itself, after it has looked at the database, which some of them ask.
+    # `up` runs the checks itself, once it knows that the database answers.
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -36,7 +36,7 @@ class Command(BaseCommand):
 
     def handle(self, **options: Any) -> None:
         if options["debug"]:
-            # For the processes that it starts: they read their settings anew.
+            # The processes that `up` starts read their settings from the environment.
             os.environ["DOMINDS_LOG_LEVEL"] = "DEBUG"
         chosen = Options(
             host=options["host"],

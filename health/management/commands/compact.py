@@ -1,4 +1,4 @@
-"""`manage.py compact FILE --limit N`: make a chat in a file fit, and say what that cost. Needs no database.
+"""`manage.py compact FILE --limit N`: compact a chat in a file, and report what was lost. Needs no database.
 
 Steps go to standard error while they happen, the result to standard output. The exit status is 1 when the chat
 cannot be made to fit, and 2 when the file or an option is not usable.
@@ -29,12 +29,12 @@ from health.transcripts import NotATranscript, Transcript, read
 
 
 class Fate(StrEnum):
-    """What became of a message of a context."""
+    """What a compaction did with a message."""
 
     KEPT = "kept"
     SHORTENED = "shortened"  # still in its place, with fewer words
-    SUMMARISED = "summarised"  # told by a summary or digest in its place
-    DROPPED = "dropped"  # not told, at most counted by a placeholder
+    SUMMARISED = "summarised"  # replaced by a summary or digest
+    DROPPED = "dropped"  # in no summary, at most counted by a placeholder
 
 
 # More than this scrolls away; --json holds all of it.
@@ -42,7 +42,7 @@ _MOST_LINES = 20
 _WIDEST = 100
 WIDTH, MARGIN, LABELS = 800, 20, 190
 ROW, BAR, STRIP = 30, 9, 60
-# Colours that differ in lightness too, and the share of the strip's height.
+# Colour (they differ in lightness too) and share of the strip's height.
 LOOKS: Mapping[Fate, tuple[str, float]] = {
     Fate.KEPT: ("#0072b2", 1.0),
     Fate.SHORTENED: ("#56b4e9", 0.7),
@@ -52,7 +52,7 @@ LOOKS: Mapping[Fate, tuple[str, float]] = {
 
 
 def fates(before: Sequence[Unit], after: Sequence[Unit]) -> dict[str, Fate]:
-    """The fate of every unit of `before` by its id, in order."""
+    """By the unit's id, in the order of `before`."""
     now = {unit.id: unit.content for unit in after}
     told = {source for unit in after if unit.kind is Kind.SUMMARY for source in unit.sources}
     return {unit.id: _fate(unit, now.get(unit.id), is_told=not told.isdisjoint(unit.sources)) for unit in before}
@@ -65,7 +65,6 @@ def _fate(unit: Unit, content: str | None, *, is_told: bool) -> Fate:
 
 
 def step_line(step: Step) -> str:
-    """One step, as it is reported while it happens."""
     after = f" → {step.estimated_after:,}" if step.changed else ", as before"
     return f"{step.phase:<22} {step.estimated_before:>9,}{after:<13} {step.ms:>7,.0f} ms  {step.note}".rstrip()
 
@@ -91,14 +90,12 @@ def lines(outcome: CompactionOutcome, found: Mapping[str, Fate], *, limit: int) 
 
 
 def counted(found: Mapping[str, Fate]) -> str:
-    """How many units were kept, shortened, summarised and dropped, such as "3 kept, 1 shortened, 0 summarised, 2
-    dropped"."""
+    """Such as "3 kept, 1 shortened, 0 summarised, 2 dropped"."""
     numbers = Counter(found.values())
     return ", ".join(f"{numbers[fate]:,} {fate}" for fate in Fate)
 
 
 def as_json(outcome: CompactionOutcome, found: Mapping[str, Fate], *, limit: int) -> dict[str, Any]:
-    """Everything a script may want, in JSON's own types."""
     return {
         "status": outcome.status,
         "reason": outcome.reason,
@@ -155,7 +152,6 @@ def _short(text: str) -> str:
 
 
 def svg(outcome: CompactionOutcome, found: Mapping[str, Fate], *, limit: int) -> str:
-    """The whole picture as the text of an SVG file."""
     strip_top = MARGIN * 3 + ROW * max(1, len(outcome.steps))
     height = strip_top + STRIP + MARGIN * 3
     return "\n".join(
@@ -201,7 +197,7 @@ def _step(step: Step, top: int, scale: float) -> Iterator[str]:
 
 
 def _history(found: Mapping[str, Fate], top: int) -> Iterator[str]:
-    """Neighbours of one fate are one rectangle, so that fifty thousand messages make no file of megabytes."""
+    """One rectangle for neighbours of the same fate, so that many messages make no large file."""
     wide = (WIDTH - 2 * MARGIN) / max(1, len(found))
     at = 0
     for fate, group in groupby(found.values()):
@@ -228,7 +224,7 @@ UNUSABLE = 2
 
 class Command(BaseCommand):
     help = "Compacts a chat: a JSON array, JSONL, or an export of OpenAI, Open WebUI or Claude Code."
-    # The command touches nothing that the checks are about.
+    # The checks are about databases and servers, which this command does not use.
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:

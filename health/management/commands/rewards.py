@@ -1,4 +1,5 @@
-"""`manage.py rewards export`: the log of rewards as JSONL on standard output. Each export stands in the audit trail."""
+"""`manage.py rewards export`: the log of rewards as JSONL on standard output. Each export is noted in the audit
+trail."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ class Command(BaseCommand):
 
 
 def moment(text: str) -> datetime:
-    """A day begins at its midnight here."""
+    """A date without a zone is in this installation's time zone."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:

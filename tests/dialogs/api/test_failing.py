@@ -15,7 +15,7 @@ from dialogs.api import endpoints, responding, turn
 from dialogs.api.writes.client_turns import take_up
 from dialogs.driver import run
 from dialogs.driver.run import drive
-from dialogs.models import Agent, ApiKey, Dialog, Generation
+from dialogs.models import Agent, ApiKey, Dialog, Generation, Message
 from dialogs.pages.writes import trash_dialog
 from dialogs.transcript.writes.dialog_row import erase_dialog
 from dialogs.turns.reads.turns import due_dialogs
@@ -280,8 +280,10 @@ async def test_a_client_that_waits_for_the_whole_and_leaves_stops_the_model_too(
     assert (await _ended()).status == Status.STOPPED
 
 
-async def test_a_client_that_leaves_stops_the_model_and_what_came_is_kept(client_of_alice: Client, play: Play) -> None:
-    await sync_to_async(play)(said(120, [f"{number} " for number in range(200)], delay=0.05))
+async def test_a_client_that_leaves_stops_the_model_and_what_came_is_kept_and_gone_on_with(
+    client_of_alice: Client, play: Play
+) -> None:
+    await sync_to_async(play)(said(120, [f"{number} " for number in range(200)], delay=0.05), said(120, "201"))
     heard: asyncio.Queue[bytes] = asyncio.Queue()
 
     async def listen() -> None:
@@ -300,6 +302,11 @@ async def test_a_client_that_leaves_stops_the_model_and_what_came_is_kept(client
     assert stopped.message.content.startswith("0 1 2")
     dialog = await Dialog.objects.aget()
     assert (dialog.answer_due, dialog.is_busy) == (False, False)
+
+    await client_of_alice.ask(user("Count"), assistant(stopped.message.content.strip()), user("Go on."))
+
+    said_by = [one.role async for one in Message.objects.order_by("seq")]
+    assert said_by == ["user", "assistant", "user", "assistant"]
 
 
 async def _ended() -> Generation:

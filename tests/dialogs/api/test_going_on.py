@@ -9,8 +9,8 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.db.models import F
 
-from dialogs.api import foresight, reading
-from dialogs.api.foresight import BESIDE, AnsweredCache, SpeculativeRequest, speculate
+from dialogs.api import reading, speculation
+from dialogs.api.speculation import BESIDE, AnsweredCache, SpeculativeRequest, speculate
 from dialogs.models import Dialog
 from tests.dialogs.api.conftest import Client, Play, a_tool, assistant, calling, said, user
 
@@ -24,16 +24,16 @@ def went_on(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     seen: list[bool] = []
 
     def both(**asked: Any) -> SpeculativeRequest | None:
-        seen.append(any(foresight.RECENT.below(one) for one in asked["known"].messages))
+        seen.append(any(speculation.RECENT.below(one) for one in asked["known"].messages))
         found = speculate(**asked)
         with monkeypatch.context() as alone:
-            alone.setattr(foresight, "RECENT", AnsweredCache())
+            alone.setattr(speculation, "RECENT", AnsweredCache())
             whole = speculate(**asked)
         if found is None or whole is None:
             assert found is whole
         else:
             assert found.request == whole.request
-            assert found.ahead.sizing.at_most == whole.ahead.sizing.at_most
+            assert found.prepared.sizing.at_most == whole.prepared.sizing.at_most
             assert [one.pk for one in found.branch] == [one.pk for one in whole.branch]
         return found
 
@@ -95,7 +95,7 @@ async def test_no_more_is_kept_than_is_allowed(
 ) -> None:
     little = AnsweredCache(most_bytes=BESIDE)
     monkeypatch.setattr("dialogs.api.turn.RECENT", little)
-    monkeypatch.setattr(foresight, "RECENT", little)
+    monkeypatch.setattr(speculation, "RECENT", little)
     history = await a_conversation(client_of_alice, play)
 
     await client_of_alice.ask(*history)

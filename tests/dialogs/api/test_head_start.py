@@ -13,7 +13,7 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from dialogs.api import reading, turn
-from dialogs.api.foresight import SpeculativeRequest
+from dialogs.api.speculation import SpeculativeRequest
 from dialogs.models import Dialog, Generation, Message
 from dialogs.providers.base import ChatMessage, ChatRequest
 from dialogs.providers.scripted import Scripted
@@ -39,12 +39,12 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
 @pytest.fixture
 def mistaken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another request is foreseen than the driver makes."""
-    foreseen: Callable[..., SpeculativeRequest] = reading.speculate
+    """The speculative request is another than the one the driver makes."""
+    speculate: Callable[..., SpeculativeRequest] = reading.speculate
 
     def wrong(**asked: Any) -> SpeculativeRequest:
         other = ChatRequest(model="tiny", messages=(ChatMessage(role="user", content="something else"),))
-        return replace(foreseen(**asked), request=other)
+        return replace(speculate(**asked), request=other)
 
     monkeypatch.setattr(reading, "speculate", wrong)
 

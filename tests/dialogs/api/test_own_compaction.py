@@ -30,11 +30,13 @@ async def asked(client: Client, *history: dict[str, Any]) -> list[dict[str, Any]
     return [*history, assistant(response.json()["choices"][0]["message"]["content"])]
 
 
+@pytest.mark.parametrize("around", ["{}", " {}\n\n"])
 async def test_a_summary_in_front_of_our_answers_is_another_branch_of_their_dialog(
-    client_of_alice: Client, play: Play
+    client_of_alice: Client, play: Play, around: str
 ) -> None:
-    read = await sync_to_async(play)(said(120, ANSWER), said(120, "Well."))
+    read = await sync_to_async(play)(said(120, around.format(ANSWER)), said(120, "Well."))
     history = await asked(client_of_alice, user("What about the pump?"))
+    history[-1]["content"] = history[-1]["content"].strip()
 
     await asked(client_of_alice, SUMMARY, *history, user("And now?"))
 
@@ -52,15 +54,21 @@ async def test_a_summary_with_nothing_of_ours_begins_a_dialog(client_of_alice: C
     assert await Dialog.objects.acount() == 2
 
 
+SYSTEM = {"role": "system", "content": "You help with the boiler."}
+
+
+@pytest.mark.parametrize("system", [[], [SYSTEM]], ids=["none", "its own"])
+@pytest.mark.parametrize("role", ["user", "system"])
 async def test_what_was_laid_down_and_pinned_is_kept_beside_a_clients_summary(
-    guarded_client: Client, play: Play
+    guarded_client: Client, play: Play, role: str, system: list[dict[str, Any]]
 ) -> None:
+    summary = {**SUMMARY, "role": role}
     read = await sync_to_async(play)(said(900, ANSWER), said(900, "Well."), said(900, "Good."))
-    history = await asked(guarded_client, *long_history(30), user("And now?"))
+    history = await asked(guarded_client, *system, *long_history(30), user("And now?"))
     pinned = await Message.objects.aget(content__startswith="Question 3.")
     await MessageMark.objects.acreate(message=pinned, pinned=True)
 
-    shorter = await asked(guarded_client, SUMMARY, *history[-2:], user("Go on."))
+    shorter = await asked(guarded_client, *system, summary, *history[-2:], user("Go on."))
     await asked(guarded_client, *shorter, user("And then?"))
 
     assert await Dialog.objects.acount() == 1
@@ -71,11 +79,12 @@ async def test_what_was_laid_down_and_pinned_is_kept_beside_a_clients_summary(
     assert await CompactionRun.objects.exclude(trigger="carried").acount() == 1
 
 
+@pytest.mark.parametrize("thoughts", ["", "<think>What was said?</think>\n\n"])
 async def test_a_summary_that_we_were_asked_for_is_a_branch_although_nothing_else_of_ours_is_left(
-    guarded_client: Client, play: Play
+    guarded_client: Client, play: Play, thoughts: str
 ) -> None:
     summary = f"The pump was checked twice, the valve once; the boiler is still to be done. {long_text(901, 2)}"
-    read = await sync_to_async(play)(said(900, ANSWER), said(900, summary), said(900, "Good."))
+    read = await sync_to_async(play)(said(900, ANSWER), said(900, thoughts + summary), said(900, "Good."))
     history = await asked(guarded_client, *long_history(30), user("And now?"))
     pinned = await Message.objects.aget(content__startswith="Question 3.")
     await MessageMark.objects.acreate(message=pinned, pinned=True)

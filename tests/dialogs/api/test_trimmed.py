@@ -3,6 +3,7 @@ first ones and a note of its own, or old results in fewer words."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +34,9 @@ HEADS: dict[str, Head] = {
     "the first exchange, and a count": lambda history: [*history[:2], user(f"Skipped {len(history) - 11} messages.")],
     "the first message with a note": lambda history: [user(f"{history[0]['content']}\n\n{NOTE}")],
     "a note": lambda _history: [user(NOTE)],
+    "a note as a system message": lambda _history: [{"role": "system", "content": NOTE}],
+    "the first message, and a system message": lambda history: [history[0], {"role": "system", "content": NOTE}],
+    "a developer message and the first": lambda history: [{"role": "developer", "content": NOTE}, history[0]],
 }
 
 
@@ -85,6 +89,21 @@ async def test_forty_turns_of_a_client_that_sends_thirteen_messages_are_one_dial
     for turn, request in enumerate(sent):
         so_far = [one["content"] for one in client.history[: 2 * turn + 1]]
         assert request == [SYSTEM["content"], *so_far[-13:]]
+
+
+@pytest.mark.parametrize("around", [" {}", "\n\n{} ", "{}\r\n\t", "<think>Well.</think>\n\n{}", "Say </think>. {}"])
+async def test_blanks_and_thoughts_around_an_answer_that_the_client_takes_away_do_not_matter(
+    client_of_alice: Client, play: Play, around: str
+) -> None:
+    await sync_to_async(play)(*(said(900, around.format(one["text"])) for one in answers(8)))
+    client = Trimming(client_of_alice, newest=5)
+
+    for turn in range(8):
+        await client.ask(f"Question {turn}. {long_text(turn, 1)}")
+        client.history[-1]["content"] = re.sub(r"^<think>.*</think>", "", client.history[-1]["content"]).strip()
+
+    assert await Dialog.objects.acount() == 1
+    assert await Message.objects.acount() == 16
 
 
 async def test_an_answer_that_is_asked_for_again_and_a_question_that_is_changed_stand_beside_the_old_ones(
@@ -238,7 +257,7 @@ async def test_forty_turns_of_a_client_that_keeps_a_head_are_one_dialog_and_sent
 
     assert await Dialog.objects.acount() == 1
     assert [one.content async for one in Message.objects.order_by("seq")] == [one["content"] for one in client.history]
-    assert [texts(request) for request in read()] == sent
+    assert ["\n\n".join(texts(request)) for request in read()] == list(map("\n\n".join, sent))
 
 
 async def test_what_a_head_leaves_out_is_on_the_page_of_what_the_model_no_longer_sees(
@@ -351,6 +370,24 @@ async def test_results_that_a_client_clears_stay_as_they_were_and_are_sent_as_it
     dialog, last = await Dialog.objects.aget(), await Generation.objects.alatest("pk")
     seen = await sync_to_async(as_alice.get)(f"/dialogs/{dialog.pk}/generations/{last.pk}/seen/")
     assert (seen.content.decode().count(CLEARED), "Rain 0." in seen.content.decode()) == (4, False)
+
+
+@pytest.mark.parametrize("turns", [1, 3])
+async def test_of_an_answer_that_was_stopped_the_client_may_have_less_than_came(
+    client_of_alice: Client, play: Play, turns: int
+) -> None:
+    read = await sync_to_async(play)(*(said(900, f"100%_\\ {one['text']}") for one in answers(turns + 2)))
+    client = Trimming(client_of_alice, newest=100)
+    await client.talk(turns)
+    stopped = await Message.objects.alatest("seq")
+    await Message.objects.filter(pk=stopped.pk).aupdate(cut_short=True)
+    client.history[-1]["content"] = stopped.content[:-20]
+
+    await client.talk(2)
+
+    assert await Dialog.objects.acount() == 1
+    assert await Message.objects.acount() == 2 * turns + 4
+    assert texts(read()[-1]) == [one["content"] for one in client.sent][:-1]
 
 
 async def test_an_image_that_a_client_drops_is_kept_and_sent_no_more(client_of_alice: Client, play: Play) -> None:

@@ -40,7 +40,7 @@ def at_most(dialog: Dialog) -> int | None:
 def learn_images(llm: LLM, *, each: int, reports: int = 3) -> None:
     for turn in range(1, reports + 1):
         raw = RawEstimate(text=2000, images=768 * turn, pictures=turn)
-        learn_from_usage(llm=llm, foretold=RequestEstimate(tokens=raw.tokens, raw=raw), reported=2000 + each * turn)
+        learn_from_usage(llm=llm, estimate=RequestEstimate(tokens=raw.tokens, raw=raw), reported=2000 + each * turn)
 
 
 def test_without_an_estimate_nobody_knows_how_large_a_picture_is_of_which_nothing_was_reported(dialog: Dialog) -> None:
@@ -97,7 +97,7 @@ def test_what_reports_taught_of_images_is_in_the_estimate_and_in_what_compaction
     assert 8800 < sum(unit.image_tokens for unit in units) < 9300
 
 
-def test_what_is_foretold_of_images_can_be_taken_back_to_what_was_counted(dialog: Dialog, llm: LLM) -> None:
+def test_what_is_predicted_of_images_can_be_taken_back_to_what_was_counted(dialog: Dialog, llm: LLM) -> None:
     show(dialog, images=2, url=png(100, 100))
     calibrate(llm)
     found = guessed(dialog)
@@ -138,7 +138,7 @@ def test_three_reports_take_the_margin_away_and_it_is_no_error_of_theirs(dialog:
     for _report in range(3):
         assert guessed(dialog).margin > 0
         told = estimate_of(guessed(dialog), llm, [], counter_of(llm))
-        learn_from_usage(llm=llm, foretold=told, reported=told.raw.tokens)
+        learn_from_usage(llm=llm, estimate=told, reported=told.raw.tokens)
 
     llm.refresh_from_db()
     assert guessed(dialog).margin == 0

@@ -276,3 +276,17 @@ def test_a_compaction_that_nobody_can_take_up_does_not_keep_the_turn_for_ever(
 
     assert dialog.messages.last().content == "Here."
     assert set(CompactionRun.objects.values_list("status", flat=True)) == {"failed"}
+
+
+def test_where_two_hundred_messages_are_pinned_every_turn_is_answered(dialog: Dialog, play: Play) -> None:
+    """A run that gained nothing while the request fitted says nothing of the first one that does not fit."""
+    pinned = a_history(dialog, pairs=100)
+    MessageMark.objects.bulk_create(MessageMark(message=one, pinned=True) for one in pinned)
+    guard(dialog, 3500, 4700)
+    requests = play(*(said(None, f"Answer {turn}. {long_text(800 + turn, 2)}") for turn in range(12)))
+
+    for turn in range(12):
+        ask_and_drive(dialog, f"Question {turn}: what of the pump? {long_text(1500 + turn, 1)}")
+        assert len(requests()) == turn + 1
+
+    assert CompactionRun.objects.filter(status=Status.SKIPPED).count() <= 3

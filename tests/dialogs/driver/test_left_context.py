@@ -11,7 +11,7 @@ from dialogs.compaction.work import perform
 from dialogs.compaction.writes.manual_compaction import request
 from dialogs.compaction.writes.view_changes import undo
 from dialogs.driver.writes.courses import start_course
-from dialogs.management.commands.context_stats import lines, report
+from dialogs.management.commands.context_stats import lines, report_of
 from dialogs.models import LLM, Course, Dialog, Message, RemediationPrompt
 from dialogs.pages.writes import change_llm
 from dialogs.transcript.reads.dialogs import dialog_meter
@@ -128,7 +128,7 @@ def test_programs_are_told_no_level_of_a_context_that_was_left(full: Dialog, how
 
     assert told is not None
     assert (told.level, told.stale, told.prompt_tokens) == ("unknown", stale, FULL)
-    assert f"Measured: 95,000 of 100,000 prompt tokens, unknown ({stale})." in "\n".join(lines(report(here(full))))
+    assert f"Measured: 95,000 of 100,000 prompt tokens, unknown ({stale})." in "\n".join(lines(report_of(here(full))))
 
 
 def test_a_request_that_is_compacted_first_carries_no_order_to_write_reminders(full: Dialog, play: Play) -> None:

@@ -374,6 +374,34 @@ def test_an_agent_whose_calls_cannot_be_read_is_told_three_times_and_then_stoppe
     assert (dialog.paused_by, dialog.answer_due, rest_reason(dialog)) == ("rounds", False, "rounds")
 
 
+@pytest.mark.parametrize("names", [["teleport"] * 9, ["teleport", "beam"] * 5], ids=["one", "two in turn"])
+def test_an_agent_that_calls_what_does_not_exist_is_told_three_times_and_then_stopped(
+    dialog: Dialog, play: Play, names: Sequence[str]
+) -> None:
+    requests = play(*(calling(10, name) for name in names))
+
+    ask_and_drive(dialog)
+
+    assert len(requests()) == 4
+    last = results(requests()[-1])[-1][1]
+    assert "There is no tool called 'teleport'. There are: " in last
+    assert "Answer the person" in last
+    assert (dialog.paused_by, dialog.answer_due, rest_reason(dialog)) == ("rounds", False, "rounds")
+
+
+def test_a_tool_that_did_not_exist_at_first_may_be_called_once_it_does(
+    dialog: Dialog, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = iter(range(99))
+    late = outside("late", lambda _arguments: asyncio.sleep(0, "ok"))
+    monkeypatch.setattr(run_tools, "tools_for", lambda _dialog: (late,) if next(asked) > 1 else ())
+    requests = play(*[calling(10, "late")] * 8, HEALTHY)
+
+    ask_and_drive(dialog)
+
+    assert (dialog.paused_by, len(requests())) == ("", 9)
+
+
 def test_who_calls_rightly_in_between_or_answers_in_words_is_not_stopped(dialog: Dialog, play: Play) -> None:
     broken, right = calling(10, "add_reminder", "{"), calling(10, "update_taskdoc", '{"content": "x"}')
     both = round_of(a_call("add_reminder", "{", "a"), a_call("update_taskdoc", '{"content": "x"}', "b"))

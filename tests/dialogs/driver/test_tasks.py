@@ -25,7 +25,7 @@ from dialogs.agents.tools.base import OutsideTool, schema
 from dialogs.common import broadcast, schedule
 from dialogs.common.threads import close_threads, in_db
 from dialogs.driver import generate, run_tools
-from dialogs.driver.guarding import DialogRead
+from dialogs.driver.guarding import LoadedDialog
 from dialogs.driver.streaming import Call
 from dialogs.models import LLM, Dialog, Generation, McpServer, Message, ToolCall
 from dialogs.providers.base import ProviderError
@@ -61,7 +61,8 @@ def test_a_slice_opens_no_connection_for_each_thing_it_does(dialog: Dialog, play
 
     connection_created.disconnect(dispatch_uid="opened")
     assert [message.content for message in dialog.messages.all()] == ["Hello", "Hi there."]
-    assert 0 < len(opened) < 5  # where each call opened one: 9 on PostgreSQL; SQLite in memory never closes its own
+    # Where each call opened one it was 9 on PostgreSQL. SQLite in memory never closes one: earlier tests may leave it.
+    assert len(opened) < 5
 
 
 def test_a_turn_asks_over_the_connection_of_the_turn_before_it(dialog: Dialog) -> None:
@@ -199,9 +200,9 @@ def test_after_servers_were_asked_for_tools_the_window_is_made_fresh_for_the_dia
         fresh.append(llm)
         return await refusal(llm)
 
-    def begun(claim: Claim, looked: DialogRead, *, attempt: int) -> Call:
-        sent.append(looked.dialog.llm)
-        return begin(claim, looked, attempt=attempt)
+    def begun(claim: Claim, loaded: LoadedDialog, *, attempt: int) -> Call:
+        sent.append(loaded.dialog.llm)
+        return begin(claim, loaded, attempt=attempt)
 
     monkeypatch.setattr(generate, "refusal", made_fresh)
     monkeypatch.setattr(generate, "begin", begun)

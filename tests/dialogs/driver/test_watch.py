@@ -34,7 +34,7 @@ def a_sizing(prompt: int | None, *, at_most: int | None = None, context: Context
     sizing = Sizing(context, ())  # type: ignore[arg-type]
     sizing.__dict__.update(counter=WordCounter(), at_most=at_most)
     if prompt is not None:
-        sizing.__dict__["foretold"] = RequestEstimate(tokens=prompt, raw=RawEstimate(text=prompt))
+        sizing.__dict__["request_estimate"] = RequestEstimate(tokens=prompt, raw=RawEstimate(text=prompt))
     return sizing
 
 

@@ -77,10 +77,10 @@ def test_few_events_are_no_pattern(dialog: Dialog) -> None:
 
 def test_it_sees_what_the_settings_page_foretells(trouble: Agent, alice: User) -> None:
     """The replay and "What would have happened" are one and the same."""
-    (foretold,) = what_if(ContextConfig(), owner=alice)
+    (predicted,) = what_if(ContextConfig(), owner=alice)
     (made,) = make_proposals()
 
-    assert (foretold.begins_at is not None) == (made.expected["compactions"][0] > 0)
+    assert (predicted.begins_at is not None) == (made.expected["compactions"][0] > 0)
 
 
 def test_never_past_the_window_less_what_is_kept_for_the_answer(trouble: Agent) -> None:

@@ -212,7 +212,7 @@ def test_what_was_learned_of_another_counter_is_not_used(dialog: Dialog, llm: LL
         counter = counter_of(context.dialog.llm)
         told = estimate_of(estimate(context, [], counter), llm, [], counter)
 
-        learn_from_usage(llm=llm, foretold=told, reported=told.tokens + 50)
+        learn_from_usage(llm=llm, estimate=told, reported=told.tokens + 50)
 
         known = calibration_of(llm)
     assert isinstance(known, Calibration)

@@ -15,7 +15,7 @@ from dialogs.common.broadcast import dialog_changed
 from dialogs.models import Agent, Dialog
 from dialogs.pages import consumers
 from dialogs.pages.consumers import NOT_SIGNED_IN
-from dialogs.pages.views.lists import Asked, list_context
+from dialogs.pages.views.lists import ListQuery, list_context
 from dialogs.pages.writes import create_dialog, rename_dialog
 from dialogs.turns.writes.messages import post_message
 from dominds.asgi import application
@@ -43,7 +43,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def state(user: User | AnonymousUser) -> str:
-    return str(list_context(user, Asked.of(QueryDict()))["state"])
+    return str(list_context(user, ListQuery.of(QueryDict()))["state"])
 
 
 async def test_a_row_that_changed_comes_alone(dialog: Dialog, alice: User) -> None:

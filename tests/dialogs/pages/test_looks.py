@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from dialogs.models import Dialog
 from dialogs.pages.live_view import PageDiff, Rendering, _render
-from dialogs.pages.views.lists import Asked, list_context, sidebar
+from dialogs.pages.views.lists import ListQuery, list_context, sidebar
 from dialogs.turns.writes.messages import post_message
 from tests.builders import a_generation, a_reading
 
@@ -66,7 +66,7 @@ def test_a_second_list_and_sidebar_put_no_query_into_words(alice: User, dialog: 
     answered(dialog)
     for _time in range(2):
         compiled.clear()
-        listed, beside = list_context(alice, Asked.of(QueryDict()))["items"], sidebar(alice)
+        listed, beside = list_context(alice, ListQuery.of(QueryDict()))["items"], sidebar(alice)
 
     assert compiled == []
     assert [item.dialog for item in listed] == [item.dialog for item in beside] == [dialog]

@@ -103,7 +103,6 @@ async def test_errors_are_of_the_family_with_their_details() -> None:
         ((), "nothing to answer"),
         ((ChatMessage(role="system", content="x"),), "nothing to answer"),
         ((USER, ChatMessage(role="assistant", content="done")), "nothing to answer"),
-        ((USER, ChatMessage(role="system", content="late"), USER), "system message comes after others"),
         ((ChatMessage(role="bot", content="x"), USER), "'bot' is unknown"),
         # A call without its result, at the end and in between.
         ((USER, CALLS, USER), r"\['c1'\] have no results"),

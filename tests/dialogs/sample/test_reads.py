@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from dialogs.llms.writes.providers import install_demo, retire_demo
 from dialogs.models import LLM, Agent, Dialog
 from dialogs.models.dialog import Stop
-from dialogs.sample.reads import SAID, own_sample, player, tour_of
+from dialogs.sample.reads import STOPS, own_sample, player, tour_of
 from dialogs.sample.writes import begin_sample
 from dialogs.turns.writes.messages import post_message
 from tests.dialogs.compaction_runs import a_run, an_applied_run
@@ -33,9 +33,9 @@ def test_only_samples_have_a_tour(dialog: Dialog, sample: Dialog) -> None:
 
 
 def test_every_stop_but_the_end_says_one_sentence() -> None:
-    assert set(Stop.values) - set(SAID) == {Stop.NO_SAMPLE, Stop.CLOSED}
+    assert set(Stop.values) - set(STOPS) == {Stop.NO_SAMPLE, Stop.CLOSED}
     assert [
-        stop for stop, said in SAID.items() if str(said.words).count(". ") or not str(said.words).endswith(".")
+        stop for stop, said in STOPS.items() if str(said.words).count(". ") or not str(said.words).endswith(".")
     ] == []
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from dialogs.common.leash import watch
-from dominds.supervisor.children import Child, Children, GiveUp, Restart, after_death, cause_of_death
+from dominds.supervisor.children import Child, Children, GiveUp, Restart, death_text, decide_restart
 from dominds.supervisor.lock import CannotStart, GaveUp
 from dominds.supervisor.log import Log
 from tests.environment import free_port
@@ -25,9 +25,9 @@ SLEEP = "import time; time.sleep(60)"
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf'); time.sleep(60)"
 
 
-def python(code: str, *, name: str = "child", port: int = 0, awaited: float = 0) -> Child:
+def python(code: str, *, name: str = "child", port: int = 0, wait_seconds: float = 0) -> Child:
     address = f"http://127.0.0.1:{port}/" if port else ""
-    return Child(name=name, command=(sys.executable, "-c", code), address=address, awaited=awaited)
+    return Child(name=name, command=(sys.executable, "-c", code), address=address, wait_seconds=wait_seconds)
 
 
 @pytest.fixture
@@ -155,14 +155,14 @@ def test_whoever_starts_a_child_that_is_awaited_waits_until_it_answers(children:
     port = free_port()
     command = (sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1")
 
-    children.start(Child(name="child", command=command, address=f"http://127.0.0.1:{port}/", awaited=20))
+    children.start(Child(name="child", command=command, address=f"http://127.0.0.1:{port}/", wait_seconds=20))
 
     assert children.answers("child")
 
 
 def test_waiting_for_a_child_that_never_answers_is_an_error(children: Children) -> None:
     with pytest.raises(CannotStart, match="child did not answer"):
-        children.start(python(SLEEP, port=free_port(), awaited=0.2))
+        children.start(python(SLEEP, port=free_port(), wait_seconds=0.2))
 
 
 def test_a_child_dies_with_its_parent_however_that_dies(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_where_the_kernel_does_not_help_the_leash_kills_an_orphan() -> None:
 
 @pytest.mark.parametrize(("status", "words"), [(-9, "was killed by SIGKILL"), (2, "ended with status 2")])
 def test_a_death_is_told_in_words(status: int, words: str) -> None:
-    assert cause_of_death(status) == words
+    assert death_text(status) == words
 
 
 @pytest.mark.parametrize(
@@ -225,4 +225,4 @@ def test_a_death_is_told_in_words(status: int, words: str) -> None:
     ],
 )
 def test_each_death_within_a_minute_doubles_the_wait(deaths: tuple[float, ...], expected: Restart | GiveUp) -> None:
-    assert after_death(deaths, now=100.0) == expected
+    assert decide_restart(deaths, now=100.0) == expected

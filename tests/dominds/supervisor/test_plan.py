@@ -21,9 +21,9 @@ BECOME = """
 import os, signal, sys
 from dominds.supervisor.children import Child
 from dominds.supervisor.lock import Database
-from dominds.supervisor.children import Plan, become_watcher
+from dominds.supervisor.children import Plan, become_supervisor
 {before}
-become_watcher({plan!r})
+become_supervisor({plan!r})
 """
 ASLEEP = "import time; print('awake', flush=True); time.sleep(60)"
 LIVES_ON = "import time; time.sleep(1); print('still here', flush=True); time.sleep(60)"

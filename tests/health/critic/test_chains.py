@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from health.critic.chains import Chain, Logged, Run, chain_change, compare
+from health.critic.chains import Chain, LoggedRun, RewardedRun, chain_change, compare
 
 DEFAULT_CHAIN, RECENT_FIRST = ("summarize_old", "prioritize_recent"), ("prioritize_recent", "summarize_old")
 THIRD = ("discard_low_rel",)
@@ -14,13 +14,13 @@ THIRD = ("discard_low_rel",)
 
 def runs(
     chain: Chain, count: int, *, mean: float, llm: str = "local/tiny", seed: int = 1, excess: float = 1.2
-) -> list[Run]:
+) -> list[RewardedRun]:
     """Rewards around a mean; the more there is too much, the less a run earns, whatever the order."""
     chance = random.Random(f"{seed}{chain}{llm}{excess}")
     overs = [chance.uniform(excess - 0.15, excess + 0.15) for _each in range(count)]
     rewards = [mean - (over - 1) + chance.gauss(0, 0.2) for over in overs]
     return [
-        Run(llm=llm, chain=chain, limit=5000, estimated=int(5000 * over), reward=reward)
+        RewardedRun(llm=llm, chain=chain, limit=5000, estimated=int(5000 * over), reward=reward)
         for over, reward in zip(overs, rewards, strict=True)
     ]
 
@@ -69,7 +69,7 @@ def test_an_order_that_only_had_the_easier_cases_is_not_taken_for_better() -> No
     assert chain_change(logged, before=DEFAULT_CHAIN) is None
 
 
-def _mean(logged: list[Run], chain: Chain) -> float:
+def _mean(logged: list[RewardedRun], chain: Chain) -> float:
     found = [run.reward for run in logged if run.chain == chain]
     return sum(found) / len(found)
 
@@ -127,6 +127,6 @@ def test_runs_that_alternate_are_as_good_as_others() -> None:
 
 
 def test_without_any_runs_there_is_no_evidence() -> None:
-    nothing: list[Logged] = []
+    nothing: list[LoggedRun] = []
 
     assert compare(nothing, action="a", baseline="b") is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from health.critic.replay import Finding, Growth, Happening, Rules, Subject, limit_change, replay
+from health.critic.replay import Finding, Growth, ReplayTotals, Rules, Subject, limit_change, replay
 
 FOUND = [Finding(code="OVER_HIT", agent_id=1, count=5)]
 RULES = Rules(limit=5000)
@@ -25,7 +25,7 @@ JUMPS = a_course(*([2500, 100] * 12))
 
 
 def test_a_course_that_stays_small_is_only_sent() -> None:
-    assert replay([a_course(1000, 500, 1000)], RULES) == Happening(requests=2, tokens_sent=1500 + 3000)
+    assert replay([a_course(1000, 500, 1000)], RULES) == ReplayTotals(requests=2, tokens_sent=1500 + 3000)
 
 
 def test_a_request_above_the_limit_is_an_over_hit_and_is_compacted_to_the_goal() -> None:

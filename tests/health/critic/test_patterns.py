@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from health.critic.replay import COHERENCE_DROP, LEAST, Finding, Happened, findings
+from health.critic.replay import COHERENCE_DROP, LEAST, Finding, PastEvent, findings
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 DAY = timedelta(hours=24)
 
 
-def events(code: str, count: int, *, agent_id: int = 1, hours_ago: float = 1) -> list[Happened]:
-    return [Happened(code=code, agent_id=agent_id, at=NOW - timedelta(hours=hours_ago)) for _each in range(count)]
+def events(code: str, count: int, *, agent_id: int = 1, hours_ago: float = 1) -> list[PastEvent]:
+    return [PastEvent(code=code, agent_id=agent_id, at=NOW - timedelta(hours=hours_ago)) for _each in range(count)]
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_so_many_of_a_code_are_a_pattern_and_one_less_is_none(code: str, least: 
     ("age", "counts"), [(timedelta(hours=24, microseconds=-1), True), (timedelta(hours=24), False)]
 )
 def test_what_is_older_than_a_day_counts_for_nothing(age: timedelta, counts: bool) -> None:
-    oldest = Happened(code="TOKEN_LIMIT_EXCEEDED", agent_id=1, at=NOW - age)
+    oldest = PastEvent(code="TOKEN_LIMIT_EXCEEDED", agent_id=1, at=NOW - age)
 
     assert bool(findings([*events("TOKEN_LIMIT_EXCEEDED", 2), oldest], now=NOW)) is counts
 

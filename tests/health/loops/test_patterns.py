@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from health.loops import MOST_STEPS, Call, Kind, Seen, Step, find_loop
+from health.loops import MOST_STEPS, Call, Kind, LoopSign, Step, find_loop
 
 READ = Call(name="read_file", arguments='{"path": "a"}', outcome="Hello")
 REFUSED = Call(name="write_file", arguments='{"path": "a"}', outcome="Permission denied", failed=True)
@@ -40,7 +40,7 @@ def test_three_equal_calls_are_a_circle_and_two_are_none() -> None:
     found = find_loop(each(READ, READ, READ))
 
     assert found is not None
-    assert found.seen == (Seen(kind=Kind.CALLS, count=3, tool="read_file"),)
+    assert found.seen == (LoopSign(kind=Kind.CALLS, count=3, tool="read_file"),)
     assert find_loop(each(READ, READ)) is None
 
 
@@ -104,7 +104,7 @@ def test_the_same_complaint_three_times_is_a_circle_whatever_was_asked() -> None
     found = find_loop(each(*tries))
 
     assert found is not None
-    assert found.seen == (Seen(kind=Kind.ERRORS, count=3, tool="write_file"),)
+    assert found.seen == (LoopSign(kind=Kind.ERRORS, count=3, tool="write_file"),)
 
 
 def test_other_complaints_are_none() -> None:
@@ -154,7 +154,7 @@ def test_five_answers_each_shorter_than_the_last_are_a_circle() -> None:
     found = find_loop(saying(*texts))
 
     assert found is not None
-    assert found.seen == (Seen(kind=Kind.SHRINKING, count=5, numbers=(500, 100)),)
+    assert found.seen == (LoopSign(kind=Kind.SHRINKING, count=5, numbers=(500, 100)),)
     assert kinds(saying(*texts[1:])) == []
     assert kinds(saying(*texts[1:]), over_hits=1) == [Kind.SHRINKING]
 

@@ -63,7 +63,7 @@ def test_only_the_last_twenty_generations_count() -> None:
     assert calibration.ratio == 1.5
 
 
-def test_the_error_is_of_what_was_foretold_and_falls_as_it_learns() -> None:
+def test_the_error_is_of_what_was_predicted_and_falls_as_it_learns() -> None:
     once, steady = learnt([(1_000, 1_250)]), learnt([(1_000, 1_250)] * 30)
 
     assert isinstance(once, Calibration)
@@ -72,9 +72,11 @@ def test_the_error_is_of_what_was_foretold_and_falls_as_it_learns() -> None:
     assert steady.error_percent == 0
 
 
-def test_the_bias_says_whether_too_little_was_foretold() -> None:
+def test_the_bias_says_whether_too_little_was_predicted() -> None:
     known = Calibration(
-        samples=tuple(Sample(raw=RawEstimate(text=100), foretold=foretold, reported=100) for foretold in (80, 90, 120))
+        samples=tuple(
+            Sample(raw=RawEstimate(text=100), predicted=predicted, reported=100) for predicted in (80, 90, 120)
+        )
     )
 
     assert known.bias_percent == pytest.approx(-10 / 3)
@@ -100,7 +102,7 @@ def test_learning_leaves_what_was_known_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("factor", [0.8, 1.0, 1.3])
-def test_of_a_server_that_leaves_tools_out_a_longer_text_is_foretold_well(factor: float) -> None:
+def test_of_a_server_that_leaves_tools_out_a_longer_text_is_predicted_well(factor: float) -> None:
     known = taught(lambda text, _tools: round(factor * text), (1_500, 2_000), (2_500, 2_000), (4_000, 2_000))
 
     assert known.leaves_tools_out
@@ -147,7 +149,7 @@ def test_the_uncached_rest_of_a_prompt_with_tools_teaches_nothing() -> None:
 def with_images(
     server: Callable[[RawEstimate], float], *, each: int, turns: int, odd: dict[int, int] | None = None
 ) -> list[tuple[int, int]]:
-    """What is foretold of requests that grow by one image and 60 words a turn, and what the server reports."""
+    """What is predicted of requests that grow by one image and 60 words a turn, and what the server reports."""
     known: Calibrating = Uncalibrated()
     told = []
     for turn in range(1, turns + 1):
@@ -159,18 +161,18 @@ def with_images(
 
 
 @pytest.mark.parametrize(("each", "costs"), [(100, 800), (85, 800), (768, 5000), (768, 16_000)])
-def test_images_that_cost_far_more_than_was_thought_are_foretold_after_one_report(each: int, costs: int) -> None:
+def test_images_that_cost_far_more_than_was_thought_are_predicted_after_one_report(each: int, costs: int) -> None:
     told = with_images(lambda raw: raw.text + costs * raw.pictures, each=each, turns=14)
 
-    assert all(foretold == pytest.approx(reported, rel=0.03) for foretold, reported in told[1:])
+    assert all(predicted == pytest.approx(reported, rel=0.03) for predicted, reported in told[1:])
 
 
 @pytest.mark.parametrize(("each", "costs"), [(768, 256), (1398, 256), (768, 0)])
 def test_images_that_cost_less_are_believed_after_three_reports(each: int, costs: int) -> None:
     told = with_images(lambda raw: raw.text + costs * raw.pictures, each=each, turns=14)
 
-    assert all(foretold >= reported for foretold, reported in told[:3])
-    assert all(foretold == pytest.approx(reported, rel=0.03) for foretold, reported in told[3:])
+    assert all(predicted >= reported for predicted, reported in told[:3])
+    assert all(predicted == pytest.approx(reported, rel=0.03) for predicted, reported in told[3:])
 
 
 def test_where_every_image_costs_the_same_its_size_no_longer_counts() -> None:
@@ -185,7 +187,7 @@ def test_where_every_image_costs_the_same_its_size_no_longer_counts() -> None:
 def test_one_odd_report_of_images_moves_little() -> None:
     told = with_images(lambda raw: raw.text + 800 * raw.pictures, each=100, turns=14, odd={4: 700, 8: 20_000})
 
-    assert all(foretold == pytest.approx(reported, rel=0.05) for foretold, reported in told[1:])
+    assert all(predicted == pytest.approx(reported, rel=0.05) for predicted, reported in told[1:])
 
 
 def test_images_teach_nothing_of_words() -> None:

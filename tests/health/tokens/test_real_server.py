@@ -1,4 +1,4 @@
-"""What a real server reports, foretold: llama.cpp with a model whose vocabulary is known, and as one that is not."""
+"""What a real server reports, predicted: llama.cpp with a model whose vocabulary is known, and as one that is not."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def test_a_known_models_count_is_within_five_percent_from_the_first_request(repo
 
 
 @pytest.mark.parametrize("model", [llama.MODEL, "a-name-of-no-family"])
-def test_after_five_generations_any_models_count_is_foretold_within_two_percent(
+def test_after_five_generations_any_models_count_is_predicted_within_two_percent(
     model: str, reported: list[int]
 ) -> None:
     for sample in learned(model, reported).samples[LEARNING:]:
-        assert sample.foretold == pytest.approx(sample.reported, rel=0.02)
+        assert sample.predicted == pytest.approx(sample.reported, rel=0.02)
         assert sample.estimated == pytest.approx(sample.reported, rel=0.15)
 
 
@@ -66,4 +66,4 @@ def test_a_template_that_leaves_the_tools_out_is_found_out(address: str) -> None
     known = learned(llama.MODEL, reported, tools)
 
     assert known.leaves_tools_out
-    assert known.samples[-1].foretold == pytest.approx(known.samples[-1].reported, rel=0.02)
+    assert known.samples[-1].predicted == pytest.approx(known.samples[-1].reported, rel=0.02)

@@ -92,7 +92,7 @@ def test_what_was_learned_of_an_llm_is_told(dialog: Dialog, llm: LLM) -> None:
     assert budget(dialog).learned is None
 
     for _report in range(3):
-        learn_from_usage(llm=llm, foretold=RequestEstimate(tokens=1000, raw=RawEstimate(text=1000)), reported=1200)
+        learn_from_usage(llm=llm, estimate=RequestEstimate(tokens=1000, raw=RawEstimate(text=1000)), reported=1200)
 
     learned = budget(dialog).learned
     assert learned is not None
@@ -107,7 +107,7 @@ def test_of_a_server_that_leaves_tools_out_a_long_message_does_not_look_short(di
     text = sum(plain.values()) - plain["tools"] - plain["free"]
     for grown in (text, 2 * text, 4 * text):
         raw = RawEstimate(text=grown, tools=plain["tools"])
-        learn_from_usage(llm=llm, foretold=RequestEstimate(tokens=grown + raw.tools, raw=raw), reported=grown)
+        learn_from_usage(llm=llm, estimate=RequestEstimate(tokens=grown + raw.tools, raw=raw), reported=grown)
     leaf, content = dialog.current_leaf, long_text(7, 300)
     add_message(dialog, role=Role.USER, origin=MessageOrigin.TYPED, content=content, parent=leaf)
     dialog.save()
@@ -120,12 +120,12 @@ def test_of_a_server_that_leaves_tools_out_a_long_message_does_not_look_short(di
     assert parts(found)["messages"] > sum(counter_for(llm.model_id).count([content]))
 
 
-def test_what_is_foretold_can_be_taken_back_to_what_was_counted(dialog: Dialog, llm: LLM) -> None:
+def test_what_is_predicted_can_be_taken_back_to_what_was_counted(dialog: Dialog, llm: LLM) -> None:
     a_history(dialog, pairs=4)
     tools = offered_tools(dialog)
     plain = RawEstimate(text=3000, tools=1000)
     for _report in range(3):
-        learn_from_usage(llm=llm, foretold=RequestEstimate(tokens=4000, raw=plain), reported=4600)
+        learn_from_usage(llm=llm, estimate=RequestEstimate(tokens=4000, raw=plain), reported=4600)
     counter, context = counter_of(llm), present_context(dialog_to_drive(dialog.pk))
 
     told = estimate_of(estimate(context, tools, counter), llm, tools, counter)

@@ -206,6 +206,16 @@ def test_a_lost_line_is_brought_back_and_is_lost_no_more(
     assert "2 details are only here · 2 still stand in the context" in text
 
 
+def test_where_no_detail_is_lost_nothing_warns(as_alice: Client, dialog: Dialog, compacted: CompactionRun) -> None:
+    compacted.losses = [loss | {"kept": True} for loss in compacted.losses]
+    compacted.save()
+
+    text = words(page(as_alice, url(dialog)))
+
+    assert "All 4 details still stand in the context" in text
+    assert "only here" not in text
+
+
 def test_while_the_agent_answers_it_is_refused_in_words(
     as_alice: Client, dialog: Dialog, history: list[Message], compacted: CompactionRun
 ) -> None:

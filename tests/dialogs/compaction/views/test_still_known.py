@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from dialogs.compaction.reads import still_known as selector
-from dialogs.compaction.reads.still_known import Known, still_known
+from dialogs.compaction.reads.still_known import EntryPresence, still_known
 from dialogs.compaction.work import perform
 from dialogs.compaction.writes.manual_compaction import request
 from dialogs.driver.writes.courses import start_course
@@ -31,7 +31,7 @@ def said(dialog: Dialog) -> Dialog:
     return dialog
 
 
-def rule_of(dialog: Dialog, **trial: object) -> Known:
+def rule_of(dialog: Dialog, **trial: object) -> EntryPresence:
     return next(one for one in still_known(dialog, **trial).known if RULE in one.text)  # type: ignore[arg-type]
 
 
@@ -89,12 +89,12 @@ def test_a_trial_changes_nothing(said: Dialog) -> None:
     assert still_known(said) == before
 
 
-def test_what_was_foretold_of_compact_now_is_what_comes(said: Dialog, alice: User) -> None:
-    foretold = still_known(said, compacted=True)
+def test_what_was_predicted_of_compact_now_is_what_comes(said: Dialog, alice: User) -> None:
+    predicted = still_known(said, compacted=True)
 
     perform(request(dialog=said, by=alice).pk, embedder="static")
 
-    assert still_known(said).now == foretold.then
+    assert still_known(said).now == predicted.then
 
 
 def test_what_was_said_in_an_earlier_course_is_told_with_it(said: Dialog) -> None:

@@ -10,7 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 from dialogs.context.estimate import growth_of
 from dialogs.learning.what_if import work
 from dialogs.learning.what_if.variants import NO_LIMIT, Variant
-from dialogs.learning.what_if.work import Course, read_course, replayed
+from dialogs.learning.what_if.work import ReplayedCourse, read_course, replayed
 from dialogs.models import LLM, Dialog, Message, Provider
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.writes.dialog_row import add_message
@@ -31,21 +31,21 @@ def said_by(dialog: Dialog, role: Role, content: str, **fields: Any) -> Message:
 
 
 @pytest.fixture
-def course(dialog: Dialog) -> Course:
+def course(dialog: Dialog) -> ReplayedCourse:
     """Some 6,000 tokens, said under no limit; the first of it is a rule."""
     guard(dialog, limit=4000)
     a_history(dialog, pairs=24, sentences=4)
     return read_course(dialog_to_drive(dialog.pk))
 
 
-def test_above_every_context_it_is_the_replay_that_everybody_uses(course: Course) -> None:
+def test_above_every_context_it_is_the_replay_that_everybody_uses(course: ReplayedCourse) -> None:
     found = replayed(course, Variant(NO_LIMIT, CHAIN))
 
     assert found.happening == replay([course.growth], Rules(limit=NO_LIMIT))
     assert (found.happening.compactions, found.lost, found.bindings) == (0, 0, 0)
 
 
-def test_under_a_limit_the_engine_keeps_it_there_and_says_what_that_costs(course: Course) -> None:
+def test_under_a_limit_the_engine_keeps_it_there_and_says_what_that_costs(course: ReplayedCourse) -> None:
     whole = replayed(course, Variant(NO_LIMIT, CHAIN))
 
     found = replayed(course, Variant(3500, CHAIN))
@@ -57,25 +57,25 @@ def test_under_a_limit_the_engine_keeps_it_there_and_says_what_that_costs(course
     assert found.lost > 0
 
 
-def test_a_higher_limit_compacts_less_and_loses_no_more(course: Course) -> None:
+def test_a_higher_limit_compacts_less_and_loses_no_more(course: ReplayedCourse) -> None:
     low, high = (replayed(course, Variant(limit, CHAIN)) for limit in (3500, 5500))
 
     assert high.happening.compactions < low.happening.compactions
     assert high.lost <= low.lost
 
 
-def test_what_binds_is_not_lost(course: Course) -> None:
+def test_what_binds_is_not_lost(course: ReplayedCourse) -> None:
     assert RULE.startswith("Never")
     assert replayed(course, Variant(3500, CHAIN)).bindings == 0
 
 
-def test_the_chain_makes_a_difference(course: Course) -> None:
+def test_the_chain_makes_a_difference(course: ReplayedCourse) -> None:
     ours, last_five = (replayed(course, Variant(3500, chain)) for chain in (CHAIN, ("keep_last_five",)))
 
     assert ours.happening.tokens_sent != last_five.happening.tokens_sent
 
 
-def test_after_its_time_the_goal_counts_as_reached(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_its_time_the_goal_counts_as_reached(course: ReplayedCourse, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "MOST_SECONDS", -1.0)
 
     found = replayed(course, Variant(3500, CHAIN))
@@ -84,7 +84,7 @@ def test_after_its_time_the_goal_counts_as_reached(course: Course, monkeypatch: 
     assert found.happening == replay([course.growth], Rules(limit=3500))
 
 
-def test_nothing_is_stored(course: Course, dialog: Dialog) -> None:
+def test_nothing_is_stored(course: ReplayedCourse, dialog: Dialog) -> None:
     before = growth_of(dialog_to_drive(dialog.pk), reserve=0)
 
     replayed(course, Variant(3500, CHAIN))
@@ -112,7 +112,7 @@ def test_what_is_kept_for_the_answer_counts_as_used_and_is_not_sent(dialog: Dial
 
 
 def test_a_dialog_is_read_and_counted_once_for_all_that_is_tried(
-    course: Course, django_assert_num_queries: DjangoAssertNumQueries
+    course: ReplayedCourse, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     first = replayed(course, Variant(3500, CHAIN))
 
@@ -139,7 +139,7 @@ def test_a_round_of_tools_is_gone_through_result_by_result(dialog: Dialog) -> No
     assert found.happening.failures == 0
 
 
-def test_where_more_is_lost_than_is_listed_it_says_so(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_more_is_lost_than_is_listed_it_says_so(course: ReplayedCourse, monkeypatch: pytest.MonkeyPatch) -> None:
     some = replayed(course, Variant(3500, CHAIN))
     monkeypatch.setattr(work, "MOST_LOSSES", some.lost)
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from dialogs.learning.what_if import work
 from dialogs.learning.what_if import work as service
 from dialogs.learning.what_if.variants import NO_LIMIT, Variant, rows_of
-from dialogs.learning.what_if.work import Engine, first_row, perform
+from dialogs.learning.what_if.work import Replay, first_row, perform
 from dialogs.models import LLM, Course, Dialog
 from health.models import LlmPrice, WhatIf
 from tests.dialogs.compacting_builders import a_history
@@ -57,8 +57,8 @@ def test_slices_come_to_the_same(asked: WhatIf, dialog: Dialog, alice: User) -> 
 
 def test_after_its_time_no_slice_compacts_again(asked: WhatIf, monkeypatch: pytest.MonkeyPatch) -> None:
     compacted: list[int] = []
-    outcome = Engine._outcome
-    monkeypatch.setattr(Engine, "_outcome", lambda engine, at: (compacted.append(at), outcome(engine, at))[1])
+    outcome = Replay._outcome
+    monkeypatch.setattr(Replay, "_outcome", lambda engine, at: (compacted.append(at), outcome(engine, at))[1])
 
     seen = [len(compacted) for _slice in slices(asked, seconds=-1)]
 

@@ -24,7 +24,7 @@ from dialogs.models import (
     Question,
     ToolCall,
 )
-from dialogs.pages.reads.dashboard import DashboardRow, glances, shown, strip
+from dialogs.pages.reads.dashboard import DashboardRow, overviews, shown, strip
 from dialogs.turns.writes.messages import post_message
 from health.models import CompactionRun, HealthReading
 from tests.builders import a_generation, an_answer
@@ -67,7 +67,7 @@ def compacted(dialog: Dialog, *, before: int = 2600, after: int = 900, **fields:
 
 
 def row(dialog: Dialog) -> DashboardRow:
-    (found,) = shown(glances(Dialog.objects.filter(pk=dialog.pk)))
+    (found,) = shown(overviews(Dialog.objects.filter(pk=dialog.pk)))
     return found
 
 
@@ -83,7 +83,7 @@ def test_who_needs_a_person_comes_first(a_dialog: Maker) -> None:
     a_generation(made["failed"], status="failed", error_code="provider_unreachable")
     Dialog.objects.filter(pk=made["running"].pk).update(wake_seq=99)
 
-    found = glances(Dialog.objects.all())
+    found = overviews(Dialog.objects.all())
 
     assert [one.dialog.title for one in shown(found)] == [
         *("waits", "paused", "failed", "critical", "running", "caution", "rests since just now", "rests"),

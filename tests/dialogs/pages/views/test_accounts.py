@@ -187,7 +187,7 @@ def test_a_password_that_waits_too_long_is_not_changed(client: Client, alice: Us
 def test_who_waits_holds_no_connection_that_a_page_needs(alice: User, a_long_line: None) -> None:
     connection.ensure_connection()
 
-    with pytest.raises(accounts.Crowded):
+    with pytest.raises(accounts.TooManySignIns):
         alice.set_password("fresh-pass-22")
 
     assert connection.connection is None

@@ -117,6 +117,21 @@ def test_the_form_that_says_it_anew_holds_what_was_said(
     assert found.offences == []
 
 
+def test_the_form_stands_below_its_message_and_below_a_refused_answer_under_two_names(
+    as_alice: Client, dialog: Dialog
+) -> None:
+    question = answered(dialog)
+
+    for place in ("edit-1", "shorten-1"):
+        fetched_by = HTMX | {"HX-Trigger": place}
+        form = Page(as_alice.get(f"{edit(dialog, question)}form/", headers=fetched_by).content.decode())
+        labels, fields = (
+            [attrs.get(name) for tag, attrs in form.tags if tag == which]
+            for which, name in (("label", "for"), ("textarea", "id"))
+        )
+        assert labels == fields == [f"text-of-{place}"]
+
+
 def test_a_message_of_another_dialog_has_no_form(as_alice: Client, dialog: Dialog, a_dialog: object) -> None:
     question = answered(dialog)
     other = a_dialog()  # type: ignore[operator]

@@ -143,6 +143,7 @@ def test_a_choice_on_the_settings_page_leads_back_to_it(as_alice: Client, dialog
     here = url(dialog, "settings")
 
     assert as_alice.post(url(dialog, "language"), {"language": "zh-hans", "next": here}).url == here  # type: ignore[attr-defined]
+    assert "Saved." in page(as_alice, here).text
     assert as_alice.post(url(dialog, "own-tools"), {"own_tools": "off", "next": here}).url == here  # type: ignore[attr-defined]
 
 

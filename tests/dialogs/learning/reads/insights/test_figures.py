@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from dialogs.learning.reads import figures as module
-from dialogs.learning.reads.figures import MOST_PAIRS, Figures, Took, rows, sample, table
+from dialogs.learning.reads.figures import MOST_PAIRS, Durations, Figures, rows, sample, table
 from dialogs.learning.reads.series import Scope
 from dialogs.models import Agent, Dialog
 from health.models import ContextEvent, LlmCalibration
@@ -156,10 +156,13 @@ def test_times_and_errors_stand_with_whose_they_are(
 
     found = rows(Scope(owner_id=alice.pk))
 
-    told = {row.pair.agent: (row.took and row.took.half, row.missed and row.missed.reports) for row in found.pairs}
+    told = {
+        row.pair.agent: (row.took and row.took.median, row.estimate_error and row.estimate_error.reports)
+        for row in found.pairs
+    }
     assert told == {dialog.agent: (3.0, 1), zoe: (None, 1), None: (None, None)}
     assert found.total.took is not None
-    assert (found.total.figures.over_hits, found.total.took.half, found.total.pair) == (2, 3.0, None)
+    assert (found.total.figures.over_hits, found.total.took.median, found.total.pair) == (2, 3.0, None)
 
 
 def test_a_reward_is_of_every_strategy_that_changed_something(mine: Scope, compacted: Maker) -> None:
@@ -181,7 +184,7 @@ def test_times_are_ones_that_were_measured(dialog: Dialog, mine: Scope, compacte
 
     found = sample(mine)
 
-    assert found.all_took == Took(half=10, most=19)
+    assert found.all_took == Durations(median=10, p95=19)
     assert found.took == {(dialog.agent_id, dialog.llm_id): found.all_took}
 
 
@@ -196,4 +199,4 @@ def test_only_the_newest_are_read(mine: Scope, compacted: Maker, monkeypatch: py
     for seconds in (50, 1, 2):
         compacted(seconds=seconds)
 
-    assert sample(mine).all_took == Took(half=1, most=2)
+    assert sample(mine).all_took == Durations(median=1, p95=2)

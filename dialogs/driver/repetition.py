@@ -1,7 +1,7 @@
-"""Where a cut answer goes on: what is new of the next piece, so that both read as one text. PURE.
+"""Drops what the continuation of a cut answer repeats, so that both read as one text. PURE.
 
-A model that was asked in words often begins with its last words again, or a server with all of them: these are dropped.
-Held back is only what may still turn out to be such a repetition.
+A model that is asked to continue often repeats its last words, and a server with prefill may repeat the whole text.
+Only text that may still turn out to be such a repetition is held back.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 from dialogs.providers.base import ArgumentsDelta, ReasoningDelta, StreamEvent, TextDelta
 
-# A repetition reaches no further back than this, unless it is of the whole text.
+# The most characters of a repetition, unless it is of the whole text.
 LOOKED_BACK_CHARS = 4_000
-# Fewer letters than these of an unfinished word may begin any other word.
+# The least letters of an unfinished word that are recognised: fewer may begin any other word.
 LEAST_LETTERS = 3
-# What begins a line of its own in Markdown.
+# What must begin a new line in Markdown.
 _BLOCK = re.compile(r"[-*+] |\d+[.)] |#{1,6} |```|\|")
 _WORD = re.compile(r"(?<!\w)\w|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _DOTS = re.compile(r"\s*+(?:\.\.\.|…)?\s*+")
@@ -25,8 +25,7 @@ _CLOSING, _OPENING = ",.;:!?)]}”’»%", "([{“‘«"
 
 
 class RepetitionFilter:
-    """`said` is the answer so far. `sent`: the text that the model itself was made to go on with; None: it was asked to
-    in words."""
+    """`said` is the answer so far, `sent` the text that the model continues; None if a message asks it to continue."""
 
     def __init__(self, said: str, *, sent: str | None = None) -> None:
         self._said, self._by_itself = said, sent is not None
@@ -37,7 +36,7 @@ class RepetitionFilter:
         self._is_over = False
 
     def passed(self, event: StreamEvent) -> Iterator[StreamEvent]:
-        """The event, or what is left of it."""
+        """The event, without repeated text."""
         if isinstance(event, ReasoningDelta | ArgumentsDelta):
             yield event
         elif text := self.add(event.text) if isinstance(event, TextDelta) else self.end():
@@ -46,7 +45,7 @@ class RepetitionFilter:
             yield event
 
     def add(self, text: str) -> str:
-        """So much of the text as is known to be new."""
+        """Add text; returns what is now known to be new."""
         if self._is_over:
             return text
         self._held += text
@@ -58,7 +57,7 @@ class RepetitionFilter:
         return "" if may_repeat else self.end()
 
     def end(self) -> str:
-        """What was held back and is new after all."""
+        """The text that was held back and turned out to be new."""
         if self._is_over:
             return ""
         self._is_over = True
@@ -71,7 +70,7 @@ class RepetitionFilter:
         return self._space_before(held) + held
 
     def _is_blank(self) -> bool:
-        """Has nothing come yet that could be told from what goes before?"""
+        """Is all text so far white space, so that it cannot be compared yet?"""
         if self._by_itself:
             return bool(self._blank) and not self._held.strip()
         return bool(_ONLY_DOTS.fullmatch(self._held))
@@ -80,13 +79,13 @@ class RepetitionFilter:
         return self._held if self._by_itself else self._held[_dots(self._held) :]
 
     def _is_repetition(self, repeated: str, rest: str) -> bool:
-        """Of whole words; or of a word that was cut in its middle, and is whole now."""
+        """Does the text repeat whole words; or a word that was cut in its middle and is complete now?"""
         if self._by_itself or not (rest[:1].isalnum() and repeated[-1:].isalnum()):
             return True
         return bool(_JOINED_AS_IT_IS.match(repeated[-1])) or len(repeated) >= LEAST_LETTERS
 
     def _after_blank(self, text: str) -> str:
-        """Without the white space that was told already."""
+        """The text without white space that was passed already."""
         if not self._blank:
             return text
         return text.removeprefix(self._blank) if text.startswith(self._blank) else text.lstrip(" ")
@@ -110,6 +109,6 @@ def _dots(text: str) -> int:
 
 
 def _endings(text: str) -> list[str]:
-    """The whole text, and what is left of its end from each word on."""
+    """The whole text, and each of its ends that begins with a word."""
     end = text[-LOOKED_BACK_CHARS:]
     return [text, *(end[found.start() :] for found in _WORD.finditer(end) if len(end) < len(text) or found.start())]

@@ -9,10 +9,10 @@ import pytest
 from django.db.models import F
 from django.utils import timezone
 
-from dialogs.api.reads.clients import Known, longest_known
+from dialogs.api.reads.clients import KnownPrefix, longest_known
 from dialogs.api.requests import ClientRequest
 from dialogs.api.writes import client_turns
-from dialogs.api.writes.client_turns import History, Intake, Target, take_up
+from dialogs.api.writes.client_turns import HistoryLookup, Intake, Target, take_up
 from dialogs.models import LLM, Agent, ApiKey, Course, Dialog
 from dialogs.transcript.reads.path import course_branch
 from tests.client_dialogs import answered, ask, assistant, request_of, result, user
@@ -46,17 +46,17 @@ def request_(key: ApiKey, agent: Agent, llm: LLM) -> ClientRequest:
 
 
 @pytest.fixture
-def take(key: ApiKey, agent: Agent, llm: LLM, request_: ClientRequest) -> Callable[[History | None], Intake]:
-    return lambda seen: take_up(key=key, target=Target(agent, llm), request=request_, seen=seen)
+def take(key: ApiKey, agent: Agent, llm: LLM, request_: ClientRequest) -> Callable[[HistoryLookup | None], Intake]:
+    return lambda lookup: take_up(key=key, target=Target(agent, llm), request=request_, lookup=lookup)
 
 
-def look(key: ApiKey, request: ClientRequest) -> History:
+def look(key: ApiKey, request: ClientRequest) -> HistoryLookup:
     known = longest_known(owner=key.owner, request=request)
-    return History(known, course_branch(known.messages[0]))
+    return HistoryLookup(known, course_branch(known.messages[0]))
 
 
 def test_the_branch_of_what_was_seen_is_what_is_stored(
-    key: ApiKey, dialog: Dialog, request_: ClientRequest, take: Callable[[History | None], Intake]
+    key: ApiKey, dialog: Dialog, request_: ClientRequest, take: Callable[[HistoryLookup | None], Intake]
 ) -> None:
     taken = take(look(key, request_))
 
@@ -67,16 +67,16 @@ def test_the_branch_of_what_was_seen_is_what_is_stored(
         (one.pk, one.seq, one.role, one.content, one.parts, one.parent_id) for one in stored
     ]
     assert len(stored) == len(HISTORY)
-    assert taken.is_as_seen
+    assert taken.is_unchanged
 
 
 def test_of_a_new_conversation_nothing_need_be_read(
-    key: ApiKey, request_: ClientRequest, take: Callable[[History | None], Intake]
+    key: ApiKey, request_: ClientRequest, take: Callable[[HistoryLookup | None], Intake]
 ) -> None:
-    taken = take(History(longest_known(owner=key.owner, request=request_)))
+    taken = take(HistoryLookup(longest_known(owner=key.owner, request=request_)))
 
     assert [one.content for one in taken.branch or ()] == [one.content for one in course_branch(taken.leaf)]
-    assert taken.is_as_seen
+    assert taken.is_unchanged
 
 
 def thrown_away(dialog: Dialog) -> None:
@@ -92,16 +92,16 @@ def test_what_has_changed_since_is_looked_up_again(
     key: ApiKey,
     dialog: Dialog,
     request_: ClientRequest,
-    take: Callable[[History | None], Intake],
+    take: Callable[[HistoryLookup | None], Intake],
     happened: Callable[[Dialog], None],
 ) -> None:
-    seen = look(key, request_)
+    lookup = look(key, request_)
 
     happened(dialog)
-    taken = take(seen)
+    taken = take(lookup)
 
     assert taken.dialog.pk != dialog.pk
-    assert not taken.is_as_seen
+    assert not taken.is_unchanged
     assert [one.content for one in course_branch(taken.leaf)][-1] == "And?"
 
 
@@ -114,14 +114,14 @@ def let_be(dialog: Dialog) -> None:
 @pytest.mark.parametrize(("happened", "is_gone_on_with"), [(let_be, True), (thrown_away, False)])
 def test_what_happens_between_the_look_and_the_lock_counts_too(
     dialog: Dialog,
-    take: Callable[[History | None], Intake],
+    take: Callable[[HistoryLookup | None], Intake],
     monkeypatch: pytest.MonkeyPatch,
     happened: Callable[[Dialog], None],
     is_gone_on_with: bool,
 ) -> None:
     """PostgreSQL lets others write until the row is locked."""
 
-    def looked(**asked: Any) -> Known:
+    def looked(**asked: Any) -> KnownPrefix:
         known = longest_known(**asked)
         happened(dialog)
         return known
@@ -135,12 +135,12 @@ def test_what_happens_between_the_look_and_the_lock_counts_too(
 
 
 def test_a_dialog_that_another_request_took_up_meanwhile_is_not_taken_twice(
-    key: ApiKey, dialog: Dialog, request_: ClientRequest, take: Callable[[History | None], Intake]
+    key: ApiKey, dialog: Dialog, request_: ClientRequest, take: Callable[[HistoryLookup | None], Intake]
 ) -> None:
-    seen = look(key, request_)
+    lookup = look(key, request_)
 
-    first, second = take(seen), take(seen)
+    first, second = take(lookup), take(lookup)
 
     assert first.dialog.pk == dialog.pk
     assert second.dialog.pk != dialog.pk
-    assert not second.is_as_seen
+    assert not second.is_unchanged

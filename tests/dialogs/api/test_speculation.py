@@ -1,4 +1,4 @@
-"""What is foreseen of a request is what the driver asks. Nothing is, where something may come between."""
+"""A speculative request equals the one that the driver makes. None is made where something may come between."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from dialogs.api.foresight import SpeculativeRequest, speculate
 from dialogs.api.reads.clients import longest_known
 from dialogs.api.requests import ClientRequest
+from dialogs.api.speculation import SpeculativeRequest, speculate
 from dialogs.api.writes.client_turns import Target, direct_agent
 from dialogs.context.border import chat_request, read_context
 from dialogs.context.estimate import offered_tools
@@ -53,7 +53,7 @@ def turn(dice: random.Random, number: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_what_is_foreseen_is_what_the_driver_asks(key: ApiKey, agent: Agent, llm: LLM, seed: int) -> None:
+def test_a_speculative_request_is_the_one_the_driver_makes(key: ApiKey, agent: Agent, llm: LLM, seed: int) -> None:
     dice = random.Random(seed)
     more = dice.choice(({}, {"tools": (A_TOOL,), "options": {"temperature": 0.5}}, {"max_output_tokens": 50}))
     history = [{"role": "system", "content": "You are a pirate."}] if dice.random() < 0.5 else []
@@ -73,7 +73,7 @@ def test_what_is_foreseen_is_what_the_driver_asks(key: ApiKey, agent: Agent, llm
 
 
 @pytest.mark.parametrize("role", ["user", "system", "developer"])
-def test_calls_that_only_an_answer_can_make_are_foreseen_nowhere_else(
+def test_calls_that_only_an_answer_can_make_are_part_of_no_other_speculative_request(
     key: ApiKey, agent: Agent, llm: LLM, role: str
 ) -> None:
     odd = assistant("Hm.", ("c1", "weather")) | {"role": role}
@@ -103,7 +103,7 @@ def ollama_without_a_window(agent: Agent, llm: LLM) -> None:
 
 
 @pytest.mark.parametrize("held_up", [a_window_that_it_may_not_fit, a_line, lm_studio, ollama_without_a_window])
-def test_nothing_is_foreseen_where_the_driver_must_look_first(
+def test_there_is_no_speculative_request_where_the_driver_must_look_first(
     key: ApiKey, agent: Agent, llm: LLM, held_up: Callable[[Agent, LLM], None]
 ) -> None:
     request = request_of(key, llm, user("Hello"), agent=agent)
@@ -114,7 +114,7 @@ def test_nothing_is_foreseen_where_the_driver_must_look_first(
     assert ahead(key, Target(agent, llm), request) is None
 
 
-def test_nothing_is_foreseen_of_what_is_kept_apart(key: ApiKey, agent: Agent, llm: LLM) -> None:
+def test_there_is_no_speculative_request_of_what_is_kept_apart(key: ApiKey, agent: Agent, llm: LLM) -> None:
     picture = user([image(f"data:image/png;base64,{PNG}")])
 
     assert ahead(key, Target(agent, llm), request_of(key, llm, picture, agent=agent)) is None
@@ -133,7 +133,7 @@ def with_a_view(dialog: Dialog) -> None:
 
 
 @pytest.mark.parametrize("changed", [busy, due_for_a_look, with_a_view])
-def test_nothing_is_foreseen_where_the_conversation_stands_otherwise(
+def test_there_is_no_speculative_request_where_the_conversation_stands_otherwise(
     key: ApiKey, agent: Agent, llm: LLM, changed: Callable[[Dialog], None]
 ) -> None:
     dialog = ask(key, llm, user("Hello"), agent=agent)
@@ -146,7 +146,7 @@ def test_nothing_is_foreseen_where_the_conversation_stands_otherwise(
     assert ahead(key, Target(agent, llm), request) is None
 
 
-def test_nothing_is_foreseen_of_what_was_asked_before(key: ApiKey, agent: Agent, llm: LLM) -> None:
+def test_there_is_no_speculative_request_of_what_was_asked_before(key: ApiKey, agent: Agent, llm: LLM) -> None:
     messages = (user("Hello"), assistant("Hi."), user("Well?"))
     answered(ask(key, llm, *messages, agent=agent))
 

@@ -1,12 +1,11 @@
 """Speculative requests: the request that the driver will make for a client, built before anything of it is stored.
 
-Only where nothing may come between: a request that is surely far below its limit, no line before the provider, no
-window that must be asked for, no image that is kept apart, no view that was made, no loop to look for. Else nothing is
-foreseen, and the driver looks first.
+Only where the driver will surely send it as it is: the request is far below its limit, and there is no queue for the
+provider, no window to read, no image to store as a blob, no view and no check for loops. Else there is none, and the
+driver builds the request later.
 
-The context of the newest request of each conversation is kept in memory, and the next request goes on from it. That is
-exact, whoever else may write: it counts only while the dialog has the version that this process left behind with the
-answer, and ends with that answer.
+The context of each conversation's newest request is cached, and the next request extends it. The cache is valid only
+while the dialog has the version with which this process stored the answer, and ends with that answer.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from dialogs.api.reads.clients import Known
+from dialogs.api.reads.clients import KnownPrefix
 from dialogs.api.requests import ClientMessage, ClientRequest
 from dialogs.api.writes.client_messages import calls_of, row_of
 from dialogs.api.writes.client_turns import Target, beside_messages
 from dialogs.common.bounded import BoundedCache
 from dialogs.context.beginning import Beginning, standing_now
 from dialogs.context.border import Context, chat_request
-from dialogs.context.estimate import Sizing, going_on, offered_tools, said_bytes
+from dialogs.context.estimate import Sizing, extended, offered_tools, said_bytes
 from dialogs.driver.guarding import PreparedRequest, is_sent_as_it_is
 from dialogs.llms.guard import guard_of
 from dialogs.llms.reads import settings_for
@@ -32,7 +31,7 @@ from dialogs.models.message import MessageOrigin, Role
 from dialogs.providers.base import ChatRequest, ProviderSettings
 from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.reads.tool_calls import calls_by_message
-from dominds.rows import new, same_again
+from dominds.rows import copied, new
 from health.loops import EVERY_CALLS
 
 
@@ -43,7 +42,7 @@ class SpeculativeRequest:
     request: ChatRequest
     settings: ProviderSettings
     branch: tuple[Message, ...]
-    ahead: PreparedRequest
+    prepared: PreparedRequest
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class AppendPoint:
         return None if self.branch else 1
 
 
-def speculate(*, key: ApiKey, target: Target, request: ClientRequest, known: Known) -> SpeculativeRequest | None:
+def speculate(*, key: ApiKey, target: Target, request: ClientRequest, known: KnownPrefix) -> SpeculativeRequest | None:
     """Reads the database; `known` is the stored prefix. None where the driver may have to act first."""
     if _is_looked_at_first(target, request):
         return None
@@ -96,16 +95,16 @@ def _new_place() -> AppendPoint:
     return AppendPoint(dialog, new(Course, dialog=dialog, number=1))
 
 
-def _place_of(known: Known, request: ClientRequest) -> AppendPoint | None:
+def _place_of(known: KnownPrefix, request: ClientRequest) -> AppendPoint | None:
     last = known.messages[0]
     is_same_again, is_replaced = known.length == len(request.messages), not known.length
     if is_same_again or is_replaced or known.trimmed or last.dialog.is_busy:
         return None
     if last.course.head_run_id or last.dialog.unchecked_calls >= EVERY_CALLS:
         return None
-    # The dialog that is known is taken up later, as it was read.
+    # A copy: the dialog as it was read is needed later, to store the request.
     before = RECENT.below(last)
-    return AppendPoint(same_again(last.dialog), last.course, before.branch if before else course_branch(last), before)
+    return AppendPoint(copied(last.dialog), last.course, before.branch if before else course_branch(last), before)
 
 
 def _context(place: AppendPoint, new: Sequence[ClientMessage]) -> Context:
@@ -121,7 +120,7 @@ def _context(place: AppendPoint, new: Sequence[ClientMessage]) -> Context:
     branch, client = (*place.branch, *rows), place.dialog.client
     beginning = Beginning(first=standing_now(place.dialog))
     found = Context(dialog=place.dialog, branch=branch, calls=calls, beginning=beginning, client=client)
-    return going_on(place.before.context, found) if place.before else found
+    return extended(place.before.context, found) if place.before else found
 
 
 def _calls(place: AppendPoint) -> dict[int, tuple[ToolCall, ...]]:
@@ -183,7 +182,7 @@ def _let_go(messages: Iterable[Message]) -> None:
 def _is_whole(context: Context, answer: Message, *, has_calls: bool) -> bool:
     is_next = context.branch[-1].pk == answer.parent_id and answer.dialog.current_leaf_id == answer.pk
     is_plain = context.view is None and len(context.pieces) == len(context.branch)
-    # What says nothing is a turn only if the client goes on.
+    # An empty answer is part of the history only if the client goes on after it.
     says_something = bool(answer.content or has_calls)
     return is_next and is_plain and says_something and {one.origin for one in context.branch} <= PLAIN
 

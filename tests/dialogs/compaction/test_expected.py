@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 from django.utils import timezone
 
-from dialogs.compaction.facts import expected, foreseen, rates_of
+from dialogs.compaction.facts import expected, expected_effort, rates_of
 from dialogs.compaction.reads.compaction_card import compaction_card
 from dialogs.models import Dialog, Generation
 from dialogs.turns.writes.messages import post_message
@@ -59,14 +59,14 @@ def test_what_was_cached_was_not_read(asked: Dialog) -> None:
 def test_two_answers_foretell_nothing(asked: Dialog) -> None:
     answered(asked, times=2)
 
-    assert foreseen(asked.llm, 5000) == {}
+    assert expected_effort(asked.llm, 5000) == {}
 
 
 def test_time_and_cost_follow_from_rates_and_price(asked: Dialog) -> None:
     answered(asked, times=3)
     LlmPrice.objects.create(llm=asked.llm, per_million=Decimal(2))
 
-    assert foreseen(asked.llm, 4700) == {"seconds": pytest.approx(10 + 18.8), "cost": pytest.approx(0.01)}
+    assert expected_effort(asked.llm, 4700) == {"seconds": pytest.approx(10 + 18.8), "cost": pytest.approx(0.01)}
 
 
 def test_before_the_agent_is_asked_its_step_foretells_both(asked: Dialog) -> None:

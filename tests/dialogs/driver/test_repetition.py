@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from dialogs.driver.seam import RepetitionFilter
+from dialogs.driver.repetition import RepetitionFilter
 from dialogs.providers.base import Finished, ReasoningDelta, StreamEvent, TextDelta
 
 
 def told(said: str, *pieces: str, sent: str | None = None) -> str:
     """The whole answer as somebody hears it."""
-    seam = RepetitionFilter(said, sent=sent)
-    return said + "".join(map(seam.add, pieces)) + seam.end()
+    repetitions = RepetitionFilter(said, sent=sent)
+    return said + "".join(map(repetitions.add, pieces)) + repetitions.end()
 
 
 @pytest.mark.parametrize(
@@ -59,16 +59,16 @@ def test_a_model_that_goes_on_by_itself_is_taken_at_its_word(said: str, then: st
 
 
 def test_what_is_no_repetition_is_told_at_once() -> None:
-    seam = RepetitionFilter("The pump shows 41")
+    repetitions = RepetitionFilter("The pump shows 41")
 
-    assert (seam.add("un"), seam.add("its"), seam.add(" of it")) == (" un", "its", " of it")
+    assert (repetitions.add("un"), repetitions.add("its"), repetitions.add(" of it")) == (" un", "its", " of it")
 
 
 def test_what_ends_the_answer_comes_after_what_was_held_back() -> None:
-    seam = RepetitionFilter("The pump and the valve")
+    repetitions = RepetitionFilter("The pump and the valve")
     events: list[StreamEvent] = [ReasoningDelta("hm"), TextDelta("the"), Finished("stop")]
 
-    assert [one for event in events for one in seam.passed(event)] == [
+    assert [one for event in events for one in repetitions.passed(event)] == [
         ReasoningDelta("hm"),
         TextDelta(" the"),
         Finished("stop"),
