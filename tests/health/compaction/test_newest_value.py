@@ -71,7 +71,10 @@ def test_five_compactions_in_a_row_change_nothing_of_it(old: str, new: str, says
 
 
 QUESTIONS = [
-    (f"How did people once heat or clean a {thing} in {place}?", f"In {place} a {thing} was scrubbed with sand, they say.")
+    (
+        f"How did people once heat or clean a {thing} in {place}?",
+        f"In {place} a {thing} was scrubbed with sand, they say.",
+    )
     for thing, place in zip(
         THINGS,
         "Lisbon Oslo Quito Kyoto Dakar Perth Lima Cork Tunis Malmo Hanoi Natal".split(),  # noqa: SIM905
