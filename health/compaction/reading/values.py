@@ -133,13 +133,9 @@ class Book:
         for old in replaced:
             new = _in_place_of(old, new)
         self.gone.update(dict.fromkeys(replaced, new))
-        if not replaced:
-            self._may_change_another(new, alike)
-        if new.values:
-            self._by_sort[min(new.values)].append(new)
-        at = len(self._recent)
+        self._may_change_another(new, [*replaced, *alike])
         for word in self._said_again(new):
-            self._by_word[word].append(at)
+            self._by_word[word].append(len(self._recent))
         self._recent.append(new)
 
     def _said_again(self, one: Statement) -> list[str]:
@@ -149,10 +145,11 @@ class Book:
     def _may_change_another(self, new: Statement, alike: Sequence[Statement]) -> None:
         """ "9 weeks, the doctor says": what is like nothing before may tell the newest value of its sort anew."""
         sort = min(new.values, default=Sort.NAME)
-        if sort is Sort.NAME or any(self._is_near(new, one) for one in alike):
+        before = self._by_sort[sort][-MOST_COMPARED:]
+        self._by_sort[sort].append(new)
+        if sort is Sort.NAME or any(one in self.gone or self._is_near(new, one) for one in alike):
             return
-        before = reversed(self._by_sort[sort][-MOST_COMPARED:])
-        same = (old for old in before if old not in self.gone and old.message != new.message)
+        same = (old for old in reversed(before) if old not in self.gone and old.message != new.message)
         if old := next((old for old in same if _common(new, old) is sort), None):
             self._changed_next[old] = new
 
@@ -293,11 +290,8 @@ def _is_chosen_anew(new: Statement, old: Statement) -> bool:
 def _in_place_of(old: Statement, new: Statement) -> Statement:
     """A statement that has the subject of the one it replaced, and no longer the values that it names as old ones."""
     values = {sort: found - old.values.get(sort, frozenset()) or found for sort, found in new.values.items()}
-    return (
-        replace(new, values=values, topics=new.topics | old.topics, content=new.content | old.topics)
-        if new.bare
-        else replace(new, values=values)
-    )
+    told = replace(new, values=values)
+    return replace(told, topics=new.topics | old.topics, content=new.content | old.topics) if new.bare else told
 
 
 @remembered(PAIRS)
