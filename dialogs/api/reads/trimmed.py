@@ -93,11 +93,9 @@ def _ends(owner_id: int, request: ClientRequest, answer: ClientMessage) -> list[
 
 @prepared(BigIntegerField(), CharField(), CharField(), IntegerField(), TextField())
 def _saying(owner_id: Any, model: Any, chat: Any, reach: Any, text: Any) -> QuerySet[Message]:
-    return (
-        _near(owner_id, model, chat, reach)
-        .alias(said=SAID)
-        .filter(Q(said=text) | Q(cut_short=True, content__startswith=text))
-    )
+    # Where it begins, for SQLite's LIKE takes 50,000 characters at the most.
+    answers = _near(owner_id, model, chat, reach).alias(said=SAID, at=StrIndex("content", text))
+    return answers.filter(Q(said=text) | Q(cut_short=True, at=1))
 
 
 @prepared(BigIntegerField(), CharField(), CharField(), IntegerField(), CharField())

@@ -390,6 +390,19 @@ async def test_of_an_answer_that_was_stopped_the_client_may_have_less_than_came(
     assert texts(read()[-1]) == [one["content"] for one in client.sent][:-1]
 
 
+async def test_of_a_long_answer_too(client_of_alice: Client, play: Play) -> None:
+    """SQLite compares no more than 50,000 characters by LIKE."""
+    await sync_to_async(play)(said(900, "At length. " * 6000), *answers(2))
+    client = Trimming(client_of_alice, newest=100)
+    await client.talk(1)
+    await Message.objects.filter(role="assistant").aupdate(cut_short=True)
+    client.history[-1]["content"] = client.history[-1]["content"][:-20]
+
+    await client.talk(2)
+
+    assert (await Dialog.objects.acount(), await Message.objects.acount()) == (1, 6)
+
+
 async def test_an_image_that_a_client_drops_is_kept_and_sent_no_more(client_of_alice: Client, play: Play) -> None:
     await sync_to_async(play)(*answers(3))
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
