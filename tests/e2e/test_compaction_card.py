@@ -21,7 +21,11 @@ llm = LLM.objects.create(provider=provider, model_id="tiny", context_length=100_
 Agent.objects.create(name="Helper", slug="helper", llm=llm, context_budget=True, context_limit=3500)
 CompactionDisplay.objects.create(user=User.objects.get(username="admin"), auto_hide_seconds=1)
 """
-DETAIL = "from dialogs.models import CompactionDisplay; CompactionDisplay.objects.update(detail={!r})"
+# The seconds are more than a busy machine takes to show it.
+DETAIL = """
+from dialogs.models import CompactionDisplay
+CompactionDisplay.objects.update(detail={!r}, auto_hide_seconds=8)
+"""
 HISTORY = """
 from dialogs.models import Dialog
 from tests.dialogs.compacting_builders import a_history

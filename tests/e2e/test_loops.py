@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -10,7 +12,7 @@ from tests.e2e.steps import PATIENCE_MS, begin_dialog, play, rest
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
-# The next three calls are the last before it is looked at; what it calls is not there, so each fails alike.
+# The next three calls are the last before it is looked at; what it gives them is no number, so each fails alike.
 ROWS = """
 from dialogs.models import LLM, Agent, Dialog, Provider
 provider = Provider.objects.create(name="scripted", kind="scripted", base_url="script.json")
@@ -20,7 +22,7 @@ Agent.objects.create(name="Helper", slug="helper", llm=llm)
 NEARLY_LOOKED_AT = "from dialogs.models import Dialog; Dialog.objects.update(unchecked_calls=17)"
 USAGE = {"prompt_tokens": 50, "completion_tokens": 5}
 LOST = {
-    "tool_calls": [{"id": "a", "name": "find_the_" + "very_" * 12 + "long_way", "arguments": "{}"}],
+    "tool_calls": [{"id": "a", "name": "delete_reminder", "arguments": json.dumps({"number": "the_" + "very_" * 12})}],
     "usage": USAGE,
     "finish": "tool_calls",
 }
