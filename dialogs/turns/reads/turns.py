@@ -145,6 +145,7 @@ def _rounds(dialog: Dialog, leaf: Message, calls: Sequence[ToolCall]) -> dict[st
         calling = calling.filter(seq__gt=dialog.counted_from)
     failed = Count("calls", filter=Q(calls__status=ToolCall.Status.FAILED))
     rounds = dict(calling.order_by("-seq").values_list("pk").annotate(failed=failed))
+    # Only if a call of the answer before failed, or no call of this one can be read, is a second query made.
     if any([*rounds.values()][1:2]) or not any(call.is_readable for call in calls):
         return {"rounds": len(rounds), "in_vain": _in_vain(list(rounds))}
     return {"rounds": len(rounds)}
