@@ -358,11 +358,19 @@ def repeat_what_is_hostile(page: Page) -> None:
 
 
 def ask_for_a_second_version(page: Page) -> None:
-    """The first is kept."""
+    """The first is kept. Who goes from one to the other by keyboard stays on the switcher."""
     answers(page).last.get_by_role("button", name="Retry").click()
     expect(answers(page).last).to_contain_text("2/2")
-    answers(page).last.get_by_role("button", name="Earlier version").click()
+    earlier, later = (answers(page).last.get_by_role("button", name=f"{which} version") for which in ("Earlier", "Later"))
+    composer(page).press("Shift+Tab")
+    earlier.focus()
+    earlier.press("Enter")
     expect(answers(page).last).to_contain_text("1/2")
+    expect(earlier).to_be_focused()
+    earlier.press("Enter")
+    later.press("Enter")
+    expect(answers(page).last).to_contain_text("2/2")
+    expect(later).to_be_focused()
 
 
 def take_the_focus_once(page: Page) -> None:
