@@ -18,7 +18,8 @@ from django.utils.translation import gettext as _
 from dialogs.common.secrets import encrypt, may_hold_key, not_for_keys
 from dialogs.llms.reads import provider_at, providers_ready_by_environment
 from dialogs.models import LLM, Agent, LlmBounds, Provider
-from dialogs.models.llm import Origin, ProviderKind, ToolCalling, WindowSource
+from dialogs.models.llm import ToolCalling, WindowSource
+from dialogs.models.provider import Origin, ProviderKind
 from dialogs.providers.addresses import InvalidAddress, clean_base_url
 from dialogs.providers.base import ModelFacts
 from health.tokens.windows import after_reload
