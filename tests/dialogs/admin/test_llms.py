@@ -237,7 +237,8 @@ def test_of_another_model_nothing_is_known_that_was_read_or_learned_of_the_one_b
 
     assert (llm.context_length, llm.context_length_source, llm.detected_context_length) == (None, "", None)
     assert (llm.tool_calling, LlmBounds.objects.exists()) == ("auto", False)
-    assert "“scripted/another”: what was read and learned of its window before is forgotten." in " ".join(told(response))
+    said = " ".join(told(response))
+    assert "“scripted/another”: what was read and learned of its window before is forgotten." in said
 
 
 def test_of_another_model_the_window_that_was_typed_with_its_name_holds(staff: Client, llm: LLM) -> None:
