@@ -361,7 +361,9 @@ def ask_for_a_second_version(page: Page) -> None:
     """The first is kept. Who goes from one to the other by keyboard stays on the switcher."""
     answers(page).last.get_by_role("button", name="Retry").click()
     expect(answers(page).last).to_contain_text("2/2")
-    earlier, later = (answers(page).last.get_by_role("button", name=f"{which} version") for which in ("Earlier", "Later"))
+    earlier, later = (
+        answers(page).last.get_by_role("button", name=f"{which} version") for which in ("Earlier", "Later")
+    )
     composer(page).press("Shift+Tab")
     earlier.focus()
     earlier.press("Enter")

@@ -14,7 +14,7 @@ from django.test import Client as DjangoClient
 
 from dialogs.agents.writes import add_reminder
 from dialogs.models import LLM, Dialog, Reminder
-from dialogs.models.dialog import Author
+from dialogs.models.reminder import Author
 from tests.dialogs.api.conftest import Client, MakeKey, Play, a_tool, assistant, calling, said, text_of, user
 from tests.dialogs.api.test_failing import failing
 from tests.dialogs.compacting_builders import long_text
