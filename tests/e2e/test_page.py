@@ -143,6 +143,30 @@ def a_phone_shows_everything(page: Page) -> None:
     expect(tokens).to_have_text("1,070 / 1,000")
     expect(composer(page)).to_be_in_viewport()
     assert page.evaluate(NO_WIDER)
+    back_closes_what_lies_over_the_page(page)
+
+
+def back_closes_what_lies_over_the_page(page: Page) -> None:
+    """What was closed otherwise needs no Back."""
+    here, over = page.url, page.locator("dialog:modal")
+    page.locator(".meter-button").click()
+    expect(over).to_have_count(1)
+    page.go_back()
+    expect(over).to_have_count(0)
+    page.get_by_label("Dialog actions").click()
+    page.locator(".menu-item-danger").click()
+    expect(over).to_have_count(1)
+    page.go_back()
+    expect(over).to_have_count(0)
+    assert page.url == here
+
+    page.get_by_role("button", name="Reminders and Taskdoc").click()
+    page.keyboard.press("Escape")
+    page.wait_for_function("() => !history.state?.over")
+    page.go_back()
+    expect(page).not_to_have_url(here)
+    page.go_forward()
+    expect(page).to_have_url(here)
 
 
 def test_the_composer_breaks_lines_keeps_its_draft_and_sends_one_message_though_its_answer_was_lost(
