@@ -206,6 +206,8 @@ async def run_slice(claim: Claim, subscriber: Subscriber, known: SliceStart) -> 
         generated, known = isinstance(action, Generate), None
         if isinstance(action, Halt):
             subscriber.halted()
+        if isinstance(action, EndRounds):
+            subscriber.rounds_ended()
         if not await perform(action, claim, rules, subscriber, loaded):
             return True
 
@@ -258,8 +260,8 @@ async def perform(
     match action:
         case Generate(attempt):
             return await generate(claim, attempt=attempt, policy=rules, subscriber=subscriber, known=loaded)
-        case RunTools(refused, last):
-            await run_tools(claim, refused=refused, last=last)
+        case RunTools(refused):
+            await run_tools(claim, refused=refused)
         case Wait(seconds):
             await wait(seconds, claim)
         case Compact() | AwaitCompaction() | Refuse():

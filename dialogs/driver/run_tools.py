@@ -25,8 +25,8 @@ from dialogs.driver.retries import with_retries
 from dialogs.driver.streaming import end
 from dialogs.driver.writes import rounds
 from dialogs.models import ToolCall
-from dialogs.transcript.reads.tool_calls import ASK_HUMAN, CLEAR_MIND, calls_of
-from dialogs.turns.reads.turns import NO_SUCH_TOOL, dialog_to_drive, is_message_waiting, is_stop_requested, seconds_left
+from dialogs.transcript.reads.tool_calls import ASK_HUMAN, CLEAR_MIND, NO_SUCH_TOOL, UNFIT, UNREADABLE, calls_of
+from dialogs.turns.reads.turns import dialog_to_drive, is_message_waiting, is_stop_requested, seconds_left
 from dialogs.turns.writes.lease import Claim, LeaseLost
 from health.compaction.config import RetryPolicy
 from health.configured import context_config
@@ -39,15 +39,13 @@ BEGUN_BEFORE = (
     "meanwhile. Read that first."
 )
 NO_MORE_ROUNDS = "Refused: this turn has made too many rounds of tool calls. Answer the person with what you have."
-LAST_WARNING = (
-    "Three rounds in a row held no call that can be made; another one ends the turn. Answer the person with what you "
-    "have, in words."
-)
+# The same each time, so that equal refusals can be seen to be equal.
+CORRECT_IT = "Correct it, or answer the person in words: the fourth such round in a row ends the turn."
 
 
-async def run_tools(claim: Claim, *, refused: bool, last: bool = False) -> None:
+async def run_tools(claim: Claim, *, refused: bool) -> None:
     """Make the open calls of the newest answer. Returns early when a person asks to stop."""
-    running = asyncio.create_task(_refuse(claim) if refused else _run(claim, last=last))
+    running = asyncio.create_task(_refuse(claim) if refused else _run(claim))
     watching = asyncio.create_task(_until_stopped(claim))
     try:
         await asyncio.wait({running, watching}, return_when=asyncio.FIRST_COMPLETED)
@@ -78,20 +76,20 @@ async def _refuse(claim: Claim) -> None:
     await in_db(rounds.close_round)(claim)
 
 
-async def _run(claim: Claim, *, last: bool) -> None:
+async def _run(claim: Claim) -> None:
     pending, tools = await in_db(_read)(claim)
     for group in grouped([call for call in pending if call.name != CLEAR_MIND], tools):
         if await _is_interrupted(claim, pending):
             return
         async with asyncio.TaskGroup() as side_by_side:
             for call in group:
-                side_by_side.create_task(_make(claim, call, tools, last=last))
+                side_by_side.create_task(_make(claim, call, tools))
     clearing = [call for call in pending if call.name == CLEAR_MIND]
     if clearing and await _is_interrupted(claim, pending):
         return
     for call in clearing:
         # Several `clear_mind` calls of a round open one course.
-        await _make(claim, call, tools, last=last, clears=call is clearing[-1])
+        await _make(claim, call, tools, clears=call is clearing[-1])
     await in_db(rounds.close_round)(claim)
 
 
@@ -127,13 +125,13 @@ def grouped(calls: Iterable[ToolCall], tools: dict[str, Tool]) -> list[list[Tool
     return groups
 
 
-async def _make(claim: Claim, call: ToolCall, tools: dict[str, Tool], *, last: bool, clears: bool = True) -> None:
+async def _make(claim: Claim, call: ToolCall, tools: dict[str, Tool], *, clears: bool = True) -> None:
     """Make one call and record its result."""
     try:
         tool = _known(call, tools)
         arguments = _arguments(call, tool)
     except ToolError as error:
-        await in_db(rounds.end_call)(claim, call, failed=True, result=f"{error} {LAST_WARNING}" if last else str(error))
+        await in_db(rounds.end_call)(claim, call, failed=True, result=f"{error} {CORRECT_IT}")
         return
     if call.name == ASK_HUMAN:
         await ask_person(claim, call, arguments)
@@ -157,33 +155,31 @@ def _arguments(call: ToolCall, tool: Tool) -> dict[str, Any]:
     try:
         arguments = json.loads(call.arguments or "{}")
     except RecursionError as error:
-        raise ToolError("The arguments are nested too deep. Call it again with a flatter JSON object.") from error
+        raise ToolError(f"{UNREADABLE}readable: they are nested too deep.") from error
     except ValueError as error:
-        raise ToolError(f"The arguments are not valid JSON ({error}). Call it again with a JSON object.") from error
-    _check(arguments, tool)
+        raise ToolError(f"{UNREADABLE}valid JSON ({error}).") from error
     if not isinstance(arguments, dict):
-        raise ToolError("The arguments are not a JSON object.")
+        raise ToolError(f"{UNREADABLE}a JSON object.")
+    if problem := _misfit(arguments, tool):
+        raise ToolError(f"{UNFIT}{problem}.")
     return arguments
 
 
-def _check(arguments: Any, tool: Tool) -> None:
-    """Raises ToolError for invalid arguments, and for a foreign tool's schema that is invalid itself."""
+def _misfit(arguments: Any, tool: Tool) -> str:
+    """What does not fit the tool's schema, or is wrong with a foreign tool's schema itself; empty if nothing is."""
     try:
         if isinstance(tool, OutsideTool) and (problem := schemas.problem_of(tool.parameters)):
-            raise ToolError(f"This tool cannot be called: {problem}.")
-        schemas.check(arguments, tool.parameters)
-    except ToolError:
-        raise
-    except jsonschema.ValidationError as error:
-        raise ToolError(f"The arguments do not fit: {error.message} (at {error.json_path}).") from error
+            return f"this tool cannot be called, as {problem}"
+        problems = schemas.problems(arguments, tool.parameters)
+        return f"the arguments do not fit: {'; '.join(problems)}" if problems else ""
     except jsonschema.SchemaError as error:
-        raise ToolError(f"This tool describes itself wrongly: {error.message}") from error
-    except RecursionError as error:
-        raise ToolError("The arguments, or this tool's description of them, are nested too deep.") from error
+        return f"this tool describes itself wrongly: {error.message}"
+    except RecursionError:
+        return "the arguments, or this tool's description of them, are nested too deep"
     except Exception as error:
         # Unresolved references or huge numbers, for example: each library that jsonschema uses raises its own errors.
         logger.warning("Arguments of %s could not be checked: %r", tool.name, error)
-        raise ToolError(f"The arguments cannot be checked against this tool's description: {error}") from error
+        return f"the arguments cannot be checked against this tool's description: {error}"
 
 
 def _perform_here(claim: Claim, call: ToolCall, tool: DialogTool, arguments: Arguments) -> None:

@@ -55,6 +55,9 @@ class Subscriber:
     def halted(self) -> None:
         """A person ended the turn before the next request."""
 
+    def rounds_ended(self) -> None:
+        """The turn was ended without an answer, since the model only called tools."""
+
     def conclude(self, generation: Generation, *, has_calls: bool) -> None:
         """Called on a database thread in the transaction that records the last answer of a client's turn. What is
         stored here is committed with it; after an exception the answer is recorded without it."""

@@ -15,10 +15,10 @@ OLLAMA_PORT = ":11434"
 
 class ProviderKind(models.TextChoices):
     OPENAI = "openai", _("OpenAI-compatible")
-    LMSTUDIO = "lmstudio", _("LM Studio")
-    OLLAMA = "ollama", _("Ollama")
+    LMSTUDIO = "lmstudio", "LM Studio"
+    OLLAMA = "ollama", "Ollama"
     LLAMACPP = "llamacpp", _("llama.cpp server")
-    ANTHROPIC = "anthropic", _("Anthropic")
+    ANTHROPIC = "anthropic", "Anthropic"
     SCRIPTED = "scripted", _("Scripted (tests)")
 
 
