@@ -122,8 +122,9 @@ def test_odd_limits_are_saved_with_a_warning(fields: dict[str, str], warning: st
     assert any(warning in line for line in told(response))
 
 
-def test_zero_is_refused(staff: Client, llm: LLM) -> None:
-    response = save(staff, llm, context_length="0")
+@pytest.mark.parametrize("typed", ["0", "99999999999"])  # the second is no number of PostgreSQL's, nor of a dialog file
+def test_no_window_is_refused(typed: str, staff: Client, llm: LLM) -> None:
+    response = save(staff, llm, context_length=typed)
 
     assert response.status_code == 200
     assert llm.context_length == 1000
