@@ -23,9 +23,9 @@ from health.compaction.reading.digest import is_digest, is_notice
 from health.compaction.reading.ledger import Ledger, extract
 from health.compaction.reading.ledger_page import is_seen, normal
 from health.compaction.strategies.passage_view import View
-from health.compaction.strategies.select_passages import LEAST_ROOM, chosen_order, reads_of
+from health.compaction.strategies.select_passages import LEAST_ROOM, chosen_order
 from health.compaction.terms.outcome import Step
-from health.compaction.terms.ports import Asking, Attempt, Embed, Embedded, Kit, Need, Strategy, unchanged
+from health.compaction.terms.ports import Asking, Attempt, Embed, Embedded, Kit, Need, Strategy, read_in_full, unchanged
 from health.compaction.terms.pressure import at_goal, marks, tokens
 from health.compaction.terms.reasons import Reason, Why
 from health.compaction.terms.units import WRITTEN, ContextState, Kind, Role, Unit, total
@@ -177,7 +177,7 @@ def _with_passages(before: ContextState, attempt: Attempt, kit: Kit, *, target_t
     if units is None or not _fits(merged, units, target_tokens) or not _is_more(units, after.units):
         return attempt
     filled = merged.having(_without_told_gaps(units, before.units))
-    return replace(attempt, state=filled, reads=attempt.reads + reads_of(gone, frozenset()))
+    return replace(attempt, state=filled, reads=attempt.reads + read_in_full(gone))
 
 
 def _may_return(before: Sequence[Unit], after: Sequence[Unit]) -> tuple[Unit, ...]:

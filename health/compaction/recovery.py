@@ -16,7 +16,7 @@ from health.compaction.strategies.select_passages import passages_within
 from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
 from health.compaction.terms.pressure import marks, tokens
 from health.compaction.terms.reasons import Reason, Why
-from health.compaction.terms.units import ContextState, Kind, Priority, Role, Unit, synthetic_id, total
+from health.compaction.terms.units import ContextState, Kind, Priority, Unit, total, written_for
 
 # A shorter handover would hold its frame and nothing else.
 LEAST_HANDOVER = 80
@@ -89,16 +89,8 @@ def handover(gone: Sequence[Unit], state: ContextState, kit: Kit, *, budget_toke
     archived = ARCHIVED.format(count=len(gone), tokens=total(gone))
     frame = kit.tokens(_framed(f"\n{archived}", state.task)) + kit.counter.per_message
     summary = yield from summaries.summary(gone, max_tokens=budget_tokens - frame, kit=kit, focus=state.task)
-    sources = tuple(dict.fromkeys(source for unit in gone for source in unit.sources))
-    unit = Unit(
-        id=synthetic_id("handover", sources),
-        role=Role.USER,
-        kind=Kind.SUMMARY,
-        content=_framed(f"{summary.text}\n{archived}", state.task),
-        timestamp=gone[-1].timestamp,
-        priority=Priority.P1,
-        source_ids=sources,
-    )
+    content = _framed(f"{summary.text}\n{archived}", state.task)
+    unit = written_for(gone, Kind.SUMMARY, "handover", content, priority=Priority.P1)
     return Attempt(state=state.having(kit.counted([unit])), changed=True, why=summary.why, reads=summary.reads)
 
 

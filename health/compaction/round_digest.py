@@ -6,11 +6,12 @@ They leave together, so nothing is torn. What is left of each is a line of a dig
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from health.compaction.reading.digest import GAP, Line, written
 from health.compaction.reading.text import passages
 from health.compaction.terms.ports import Kit
-from health.compaction.terms.units import Kind, Role, Unit, synthetic_id, tools_by_result, total
+from health.compaction.terms.units import Kind, Unit, tools_by_result, total, written_for
 from health.compaction.trimming.clamp import clamped, level
 from health.compaction.trimming.json_rows import in_rows
 
@@ -37,17 +38,8 @@ def with_digests(units: Sequence[Unit], pieces: Sequence[Units], most: int, kit:
 
 def _digest(piece: Units, most: int, kit: Kit, *, is_open: bool) -> Unit:
     """The round in one message of so many tokens, if that can be. One that is open stays the one to be answered."""
-    sources = tuple(dict.fromkeys(one for unit in piece for one in unit.sources))
-    name = synthetic_id("digest", sources)
-    empty = Unit(
-        id=name,
-        role=Role.USER,
-        kind=Kind.SUMMARY,
-        content=written(()),
-        timestamp=piece[-1].timestamp,
-        round_id=name if is_open else None,
-        source_ids=sources,
-    )
+    empty = written_for(piece, Kind.SUMMARY, "digest", written(()))
+    empty = replace(empty, round_id=empty.id) if is_open else empty
     lines = _lines(piece, most - total(kit.counted([empty])), kit)
     while True:
         (digest,) = kit.counted([empty.saying(written(lines))])

@@ -17,7 +17,7 @@ from health.compaction.reading.code import Block, blocks, compress, joined
 from health.compaction.reading.code_languages import guess, lexer_of
 from health.compaction.terms.ports import Asking, Kit, unchanged
 from health.compaction.terms.reasons import Why, _
-from health.compaction.terms.registry import Shown, strategy
+from health.compaction.terms.registry import strategy
 from health.compaction.terms.units import WRITTEN, ContextState, Kind, Unit
 from health.compaction.trimming.excerpts import Wanted, excerpts
 from health.compaction.trimming.payload_text import LEFT_OUT, looks_like_diff, looks_like_log, trim_log
@@ -32,12 +32,10 @@ _TRIES = 3
 
 
 @strategy(
-    Shown(
-        icon="code",
-        label=_("Content chunking"),
-        choice=_("Shorten by kind: code, text, logs"),
-        message=_("Chunking code & plan references…"),
-    )
+    icon="code",
+    label=_("Content chunking"),
+    choice=_("Shorten by kind: code, text, logs"),
+    message=_("Chunking code & plan references…"),
 )
 def content_type_chunking(state: ContextState, kit: Kit) -> Asking:
     yield from ()

@@ -13,7 +13,7 @@ from health.compaction.config import CHAIN_ORDER, ContextConfig
 from health.compaction.terms.ports import Asking, Attempt, Kit, Read, Strategy, unchanged
 from health.compaction.terms.pressure import marks
 from health.compaction.terms.reasons import Reason, Why, _
-from health.compaction.terms.registry import REGISTRY, Shown, strategy
+from health.compaction.terms.registry import REGISTRY, strategy
 from health.compaction.terms.units import ContextState
 
 NAME = "hybrid"
@@ -23,13 +23,11 @@ TIGHTER = (0.75, 0.5, 0.25)
 
 
 @strategy(
-    Shown(
-        icon="layers",
-        label=_("Hybrid"),
-        choice=_("All before it again, in turns"),
-        message=_("Applying hybrid compression…"),
-        pulses=True,
-    )
+    icon="layers",
+    label=_("Hybrid"),
+    choice=_("All before it again, in turns"),
+    message=_("Applying hybrid compression…"),
+    pulses=True,
 )
 def hybrid(state: ContextState, kit: Kit) -> Asking:
     best, passes = state, 0

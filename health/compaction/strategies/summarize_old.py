@@ -17,20 +17,18 @@ from health.compaction.strategies.truncate import truncated
 from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
 from health.compaction.terms.pressure import marks
 from health.compaction.terms.reasons import Reason, Why, _
-from health.compaction.terms.registry import Shown, strategy
-from health.compaction.terms.units import ContextState, Kind, Role, Unit, highest_priority, synthetic_id
+from health.compaction.terms.registry import strategy
+from health.compaction.terms.units import ContextState, Kind, Unit, highest_priority, synthetic_id, written_for
 from health.compaction.trimming import placeholders
 
 
 @strategy(
-    Shown(
-        icon="compress",
-        label=_("Summarize old"),
-        choice=_("Summarise what is old"),
-        message=_("Summarizing old context…"),
-        expecting=_("Summarizing old context… (est. %(before)s → %(after)s tokens)"),
-        pulses=True,
-    )
+    icon="compress",
+    label=_("Summarize old"),
+    choice=_("Summarise what is old"),
+    message=_("Summarizing old context…"),
+    expecting=_("Summarizing old context… (est. %(before)s → %(after)s tokens)"),
+    pulses=True,
 )
 def summarize_old(state: ContextState, kit: Kit) -> Asking:
     old = old_part(state)
@@ -86,22 +84,13 @@ def told_from(state: ContextState, gone: Sequence[Unit]) -> list[Unit]:
 
 
 def _replaced(state: ContextState, gone: Sequence[Unit], text: str, kit: Kit) -> tuple[Unit, ...]:
-    sources = tuple(dict.fromkeys(source for unit in gone for source in unit.sources))
-    written = Unit(
-        id=synthetic_id("summary", (unit.id for unit in gone)),
-        role=Role.USER,
-        kind=Kind.SUMMARY,
-        content=text,
-        timestamp=gone[-1].timestamp,
-        priority=highest_priority(gone),
-        source_ids=sources,
-    )
+    own_id = synthetic_id("summary", (unit.id for unit in gone))
+    written = written_for(gone, Kind.SUMMARY, "summary", text, id=own_id, priority=highest_priority(gone))
     ids, last = {unit.id for unit in gone}, gone[-1].id
     units = kit.counted(
         written if unit.id == last else unit for unit in state.units if unit.id == last or unit.id not in ids
     )
-    header = placeholders.header_for(state.config, placeholders.EARLIER)
-    return placeholders.with_gaps(units, frozenset(), header=header, kit=kit)
+    return placeholders.with_gaps(units, frozenset(), state.config, kit)
 
 
 def _truncated(state: ContextState, kit: Kit, old: Sequence[Cut], because: Why, **found: float) -> Attempt:

@@ -17,7 +17,7 @@ from health.compaction.reading.importance import is_ui_tool
 from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
 from health.compaction.terms.pressure import marks
 from health.compaction.terms.reasons import Why, _
-from health.compaction.terms.registry import Shown, strategy
+from health.compaction.terms.registry import strategy
 from health.compaction.terms.units import WRITTEN, ContextState, Kind, Role, Unit, tools_by_result
 from health.compaction.trimming.payloads import is_json, trim
 from health.compaction.trimming.rewording import in_play, is_bulky, reworded
@@ -29,12 +29,10 @@ _DATA_LABELS = frozenset({"json", "jsonl", "diff", "patch", "log", "text", "txt"
 
 
 @strategy(
-    Shown(
-        icon="compress",
-        label=_("Trim payloads"),
-        choice=_("Shorten bulky tool results"),
-        message=_("Trimming bulky tool results…"),
-    )
+    icon="compress",
+    label=_("Trim payloads"),
+    choice=_("Shorten bulky tool results"),
+    message=_("Trimming bulky tool results…"),
 )
 def trim_payloads(state: ContextState, kit: Kit) -> Asking:
     """As short as the limits of payloads allow; of lists twice as many rows as that while these fit the goal."""

@@ -13,18 +13,16 @@ from health.compaction.laws.cuts import Cut, cuts, ids_of, oldest
 from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
 from health.compaction.terms.pressure import marks
 from health.compaction.terms.reasons import Why, _
-from health.compaction.terms.registry import Shown, strategy
+from health.compaction.terms.registry import strategy
 from health.compaction.terms.units import ContextState, total
 from health.compaction.trimming import placeholders
 
 
 @strategy(
-    Shown(
-        icon="cut",
-        label=_("Truncate"),
-        choice=_("Cut off what is oldest"),
-        message=_("Dropping the oldest messages…"),
-    )
+    icon="cut",
+    label=_("Truncate"),
+    choice=_("Cut off what is oldest"),
+    message=_("Dropping the oldest messages…"),
 )
 def truncate(state: ContextState, kit: Kit) -> Asking:
     yield from ()
@@ -39,11 +37,9 @@ def truncated(state: ContextState, kit: Kit, old: Sequence[Cut]) -> Attempt:
         return unchanged(state, Why.AT_GOAL)
     if not free:
         return unchanged(state, Why.NOTHING_UNPROTECTED)
-    header = placeholders.header_for(state.config, placeholders.EARLIER)
-    # Reserved for the largest placeholder there could be, so that the goal is met with it.
-    (largest,) = kit.counted([placeholders.placeholder([unit for cut in free for unit in cut.units], header=header)])
-    gone = ids_of(oldest(free, excess + total([largest])))
-    units = placeholders.with_one(state, gone, header=header, kit=kit)
+    # Room is kept for the largest placeholder there could be, so that the goal is met with it.
+    largest = placeholders.of_earlier([unit for cut in free for unit in cut.units], state, kit)
+    units = placeholders.with_one(state, ids_of(oldest(free, excess + total([largest]))), kit)
     if units == state.units:
         return unchanged(state, Why.SMALLER_THAN_PLACEHOLDER)
     return Attempt(state=state.having(units), changed=True)

@@ -118,6 +118,15 @@ class Read(NamedTuple):
     total: int
 
 
+def read_in_full(units: Iterable[Unit]) -> tuple[Read, ...]:
+    """All of these units was read. One that stands for several messages was read for each of them."""
+    return tuple(
+        Read(source_id=source, read=len(unit.content), total=len(unit.content))
+        for unit in units
+        for source in unit.sources
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class GaveWay:
     """One step by which what must stay was shortened or left out, as it was too much: who, and the tokens of all."""

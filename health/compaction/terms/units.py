@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from functools import cached_property, lru_cache, wraps
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from health.compaction.config import ContextConfig
 
@@ -113,6 +113,18 @@ def synthetic_id(kind: str, source_ids: Iterable[str]) -> str:
     """An id that is the same for the same sources and differs for others: unique across runs without chance."""
     digest = hashlib.sha256("\n".join(source_ids).encode()).hexdigest()[:12]
     return f"{kind}-{digest}"
+
+
+def all_sources(units: Iterable[Unit]) -> tuple[str, ...]:
+    """The messages that the units stand for, each once, in order."""
+    return tuple(dict.fromkeys(source for unit in units for source in unit.sources))
+
+
+def written_for(gone: Sequence[Unit], kind: Kind, name: str, content: str, **fields: Any) -> Unit:
+    """The uncounted unit that compaction writes in the place of others. Its id is made of `name` and its sources."""
+    sources = all_sources(gone)
+    known = {"id": synthetic_id(name, sources), "timestamp": gone[-1].timestamp, "source_ids": sources}
+    return Unit(role=Role.USER, kind=kind, content=content, **known | fields)
 
 
 def turn_to_leave(units: Iterable[Unit]) -> int:

@@ -25,7 +25,7 @@ from tests.health.compaction.builders import KIT, a_state, a_talk, a_unit, ids, 
 
 
 def gaps(units: Iterable[Unit], *gone: str, header: str = LOW_RELEVANCE) -> tuple[Unit, ...]:
-    return with_gaps(KIT.counted(units), frozenset(gone), header=header, kit=KIT)
+    return with_gaps(KIT.counted(units), frozenset(gone), ContextConfig(), KIT, brief=header)
 
 
 def text_of(sources: list[str], header: str) -> str:
