@@ -36,7 +36,7 @@ from health.compaction.laws.floor import floor_of, irreducible, must_stay
 from health.compaction.runner import Watch, nobody
 from health.compaction.strategies import REGISTRY
 from health.compaction.terms.outcome import Code, CompactionOutcome, Step
-from health.compaction.terms.ports import Answer, Asking, Embed, Kit, Need, Prune, Strategy
+from health.compaction.terms.ports import Answer, Embed, Kit, Need, Prune, Strategy, StrategyRun
 from health.compaction.terms.reasons import Reason, Why, columns_of
 from health.compaction.terms.units import ContextState
 from health.models import CompactionRun
@@ -212,7 +212,7 @@ class _Starting:
         return {name: self._announcing(name, strategy) for name, strategy in every.items()}
 
     def _announcing(self, name: str, strategy: Strategy) -> Strategy:
-        def begun(state: ContextState, kit: Kit) -> Asking:
+        def begun(state: ContextState, kit: Kit) -> StrategyRun:
             steps = [*self.done, *expected(name, state, self.run)]
             _report(self.claim, phase=name, tokens_now=state.estimated_tokens, steps=steps)
             return (yield from strategy(state, kit))

@@ -52,15 +52,15 @@ def _lines(piece: Units, room: int, kit: Kit) -> list[Line]:
     """What was said, called and answered, evenly short; the first of it where there is no room for all."""
     tools = tools_by_result(piece)
     lines = [line for unit in piece for line in _lines_of(unit, tools.get(unit.id, ""))]
-    return _told(lines[: max(1, room // (SPEAKER_TOKENS + LINE_TOKENS))], room, kit)
+    return _shortened_lines(lines[: max(1, room // (SPEAKER_TOKENS + LINE_TOKENS))], room, kit)
 
 
-def _told(lines: Sequence[Line], room: int, kit: Kit) -> list[Line]:
+def _shortened_lines(lines: Sequence[Line], room: int, kit: Kit) -> list[Line]:
     """The beginnings of the lines; the room of a text of which nothing would be left is for the others."""
     heads = _heads(lines, max(0, room - SPEAKER_TOKENS * len(lines)), kit)
     telling = [line for line, head in zip(lines, heads, strict=True) if line.tool or head != GAP.strip()]
     if 0 < len(telling) < len(lines):
-        return _told(telling, room, kit)
+        return _shortened_lines(telling, room, kit)
     return [Line(line.role, head, line.tool) for line, head in zip(lines, heads, strict=True)]
 
 
@@ -80,9 +80,9 @@ def _heads(lines: Sequence[Line], room: int, kit: Kit) -> list[str]:
 
 def _head(line: Line, most: int, kit: Kit) -> str:
     """As it is, or in rows, if that fits in so many tokens; else its first whole sentences, lines or rows."""
-    told = (line.text, _rows_of(line)) if line.tool else (line.text,)
-    fitting = (text for text in told if kit.tokens(text) <= most)
-    whole = next(fitting, None) or _beginning(told[-1], most - GAP_TOKENS, kit)
+    forms = (line.text, _rows_of(line)) if line.tool else (line.text,)
+    fitting = (text for text in forms if kit.tokens(text) <= most)
+    whole = next(fitting, None) or _beginning(forms[-1], most - GAP_TOKENS, kit)
     return whole or _cut(line, most, kit) or _name_of(line)
 
 

@@ -42,7 +42,7 @@ def run(
                 return end.value
             if isinstance(asked, Step):
                 reply = watch.stamped(asked)
-                _told(on_step, reply)
+                _report(on_step, reply)
                 watch.start()
             else:
                 reply = watch.answered(asked, answer)
@@ -81,7 +81,7 @@ def answered(need: Need, answer: Callable[[Need], Answer]) -> Answer:
     return given if isinstance(given, FITTING[type(need)]) else None
 
 
-def _told(on_step: Callable[[Step], object] | None, step: Step) -> None:
+def _report(on_step: Callable[[Step], object] | None, step: Step) -> None:
     """A broken progress bar must not break a compaction: what the callback raises ends with it."""
     if on_step is None:
         return

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from health.compaction.config import CHAIN_ORDER, ContextConfig
-from health.compaction.terms.ports import Asking, Attempt, Kit, Read, Strategy, unchanged
-from health.compaction.terms.pressure import marks
+from health.compaction.terms.ports import Attempt, Kit, Read, Strategy, StrategyRun, unchanged
+from health.compaction.terms.pressure import targets
 from health.compaction.terms.reasons import Reason, Why, _
 from health.compaction.terms.registry import REGISTRY, strategy
 from health.compaction.terms.units import ContextState
@@ -29,7 +29,7 @@ TIGHTER = (0.75, 0.5, 0.25)
     message=_("Applying hybrid compression…"),
     pulses=True,
 )
-def hybrid(state: ContextState, kit: Kit) -> Asking:
+def hybrid(state: ContextState, kit: Kit) -> StrategyRun:
     best, passes = state, 0
     reads: tuple[Read, ...] = ()
     for factor in _factors(state.config.hybrid.max_iterations):
@@ -46,7 +46,7 @@ def hybrid(state: ContextState, kit: Kit) -> Asking:
     return Attempt(state=best, changed=True, why=done, reads=reads)
 
 
-def _pass(state: ContextState, kit: Kit, factor: float) -> Asking:
+def _pass(state: ContextState, kit: Kit, factor: float) -> StrategyRun:
     """Each earlier strategy once, on the best state so far; ends early at the goal."""
     best = state
     reads: tuple[Read, ...] = ()
@@ -61,7 +61,7 @@ def _pass(state: ContextState, kit: Kit, factor: float) -> Asking:
 
 
 def at_goal(state: ContextState) -> bool:
-    return state.estimated_tokens <= marks(state.config, limit=state.limit).goal
+    return state.estimated_tokens <= targets(state.config, limit=state.limit).goal
 
 
 def tightened(config: ContextConfig, factor: float) -> ContextConfig:

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from health.compaction.laws.cuts import Cut, cuts, ids_of, oldest
 from health.compaction.strategies.select_passages import select_passages
-from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
+from health.compaction.terms.ports import Attempt, Kit, StrategyRun, unchanged
 from health.compaction.terms.reasons import Why, _
 from health.compaction.terms.registry import strategy
 from health.compaction.terms.units import ContextState, Role, total
@@ -31,7 +31,7 @@ LEAST_MESSAGES = 3
     choice=_("Keep the last five rounds"),
     message=_("Keeping the last five messages…"),
 )
-def keep_last_five(state: ContextState, kit: Kit) -> Asking:
+def keep_last_five(state: ContextState, kit: Kit) -> StrategyRun:
     yield from ()
     found = cuts(state.units)
     earlier = _before_the_last(KEPT_MESSAGES, found, state)
@@ -50,7 +50,7 @@ def keep_last_five(state: ContextState, kit: Kit) -> Asking:
     choice=_("Choose passages, and keep the last five rounds"),
     message=_("Selecting passages beside the last five messages…"),
 )
-def passages_keep_last_five(state: ContextState, kit: Kit) -> Asking:
+def passages_keep_last_five(state: ContextState, kit: Kit) -> StrategyRun:
     begin = len(state.units) - KEPT_MESSAGES
     held = ids_of(cut for cut in cuts(state.units) if not cut.protected and cut.start + len(cut.units) > begin)
     guarded = state.having(replace(unit, pinned=True) if unit.id in held else unit for unit in state.units)

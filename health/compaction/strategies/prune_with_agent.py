@@ -19,12 +19,12 @@ from health.compaction.laws.cuts import Cut, cuts
 from health.compaction.laws.floor import oversized
 from health.compaction.reading.markers import harmless
 from health.compaction.terms.ports import (
-    Asking,
     Attempt,
     Kit,
     Need,
     Prepared,
     Prune,
+    StrategyRun,
     Summarised,
     read_in_full,
     unchanged,
@@ -57,7 +57,7 @@ Deciding = Generator[Need, Any, tuple[list[Change], str]]
     expecting=_("Summarizing with the pruning agent… (est. %(before)s → %(after)s tokens)"),
     pulses=True,
 )
-def prune_with_agent(state: ContextState, kit: Kit) -> Asking:
+def prune_with_agent(state: ContextState, kit: Kit) -> StrategyRun:
     offered = offered_to(state.units)
     if not offered:
         return unchanged(state, Why.NOTHING_OLDER)
@@ -71,7 +71,7 @@ def prune_with_agent(state: ContextState, kit: Kit) -> Asking:
     return (yield from _pruned(_asked(state, offered), state, kit))
 
 
-def _pruned(deciding: Deciding, state: ContextState, kit: Kit) -> Asking:
+def _pruned(deciding: Deciding, state: ContextState, kit: Kit) -> StrategyRun:
     """The state as the decisions leave it, or the reason for which they are not followed."""
     try:
         changes, said = yield from deciding
@@ -173,14 +173,14 @@ def _pieces(offered: Sequence[Cut], *, most: int) -> list[list[Cut]]:
 
 def _by_rounds(changes: Sequence[Change], piece: Sequence[Cut]) -> list[Change]:
     """The summaries, and one change for each round that is dropped. Raises Rejected where a round would be torn."""
-    told = [change for change in changes if change.text]
+    summaries = [change for change in changes if change.text]
     dropped = {one for change in changes if not change.text for one in change.ids}
     rounds = [tuple(unit.id for unit in cut.units) for cut in piece]
     round_of = {one: ids for ids in rounds for one in ids}
-    for group in (dropped, *(set(change.ids) for change in told)):
+    for group in (dropped, *(set(change.ids) for change in summaries)):
         if any(not group.issuperset(round_of[one]) for one in group):
             raise Rejected(Why.HALF_A_ROUND)
-    return [*told, *(Change(ids=ids) for ids in rounds if dropped.issuperset(ids))]
+    return [*summaries, *(Change(ids=ids) for ids in rounds if dropped.issuperset(ids))]
 
 
 def _summaries(changes: Sequence[Change], state: ContextState, kit: Kit) -> Generator[Need, Any, dict[Change, Unit]]:
@@ -216,8 +216,8 @@ def _as_far_as_wanted(changes: Sequence[Change], written: dict[Change, Unit], st
 def _applied(chosen: Sequence[Change], written: dict[Change, Unit], state: ContextState, kit: Kit) -> ContextState:
     """The state with summaries where the last message stood that they tell of, and placeholders for what is dropped."""
     place = {unit.id: at for at, unit in enumerate(state.units)}
-    told = {max(change.ids, key=place.__getitem__): written[change] for change in chosen if change.text}
+    at_last = {max(change.ids, key=place.__getitem__): written[change] for change in chosen if change.text}
     summarised = {one for change in chosen if change.text for one in change.ids}
     dropped = frozenset(one for change in chosen if not change.text for one in change.ids)
-    units = (told.get(unit.id, unit) for unit in state.units if unit.id in told or unit.id not in summarised)
+    units = (at_last.get(unit.id, unit) for unit in state.units if unit.id in at_last or unit.id not in summarised)
     return state.having(placeholders.with_gaps(units, dropped, state.config, kit))

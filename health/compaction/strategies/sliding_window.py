@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from health.compaction.laws.cuts import Cut, ceil_share, cuts, ids_of
 from health.compaction.reading.importance import importances
-from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
+from health.compaction.terms.ports import Attempt, Kit, StrategyRun, unchanged
 from health.compaction.terms.reasons import Reason, Why, _
 from health.compaction.terms.registry import strategy
 from health.compaction.terms.units import INSTRUCTING, WRITTEN, ContextState
@@ -24,7 +24,7 @@ from health.compaction.trimming import placeholders
     choice=_("Keep a window of messages"),
     message=_("Keeping a window of recent messages…"),
 )
-def sliding_window(state: ContextState, kit: Kit) -> Asking:
+def sliding_window(state: ContextState, kit: Kit) -> StrategyRun:
     yield from ()
     config = state.config.sliding_window
     found = cuts(state.units)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from health.compaction.laws.cuts import Cut, cuts, ids_of, oldest
-from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
-from health.compaction.terms.pressure import marks
+from health.compaction.terms.ports import Attempt, Kit, StrategyRun, unchanged
+from health.compaction.terms.pressure import targets
 from health.compaction.terms.reasons import Why, _
 from health.compaction.terms.registry import strategy
 from health.compaction.terms.units import ContextState, total
@@ -24,7 +24,7 @@ from health.compaction.trimming import placeholders
     choice=_("Cut off what is oldest"),
     message=_("Dropping the oldest messages…"),
 )
-def truncate(state: ContextState, kit: Kit) -> Asking:
+def truncate(state: ContextState, kit: Kit) -> StrategyRun:
     yield from ()
     return truncated(state, kit, cuts(state.units))
 
@@ -32,7 +32,7 @@ def truncate(state: ContextState, kit: Kit) -> Asking:
 def truncated(state: ContextState, kit: Kit, old: Sequence[Cut]) -> Attempt:
     """The state without the oldest unprotected of these cuts, as many as it takes."""
     free = [cut for cut in old if not cut.protected]
-    excess = state.estimated_tokens - marks(state.config, limit=state.limit).goal
+    excess = state.estimated_tokens - targets(state.config, limit=state.limit).goal
     if excess <= 0:
         return unchanged(state, Why.AT_GOAL)
     if not free:

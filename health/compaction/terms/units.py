@@ -123,7 +123,7 @@ def all_sources(units: Iterable[Unit]) -> tuple[str, ...]:
 def written_for(gone: Sequence[Unit], kind: Kind, name: str, content: str, **fields: Any) -> Unit:
     """The uncounted unit that compaction writes in the place of others. Its id is made of `name` and its sources."""
     sources = all_sources(gone)
-    known = {"id": synthetic_id(name, sources), "timestamp": gone[-1].timestamp, "source_ids": sources}
+    known: dict[str, Any] = {"id": synthetic_id(name, sources), "timestamp": gone[-1].timestamp, "source_ids": sources}
     return Unit(role=Role.USER, kind=kind, content=content, **known | fields)
 
 
@@ -182,7 +182,7 @@ class ContextState:
 STATES_REMEMBERED = 8
 
 
-class Same(Generic[T]):
+class ByIdentity(Generic[T]):
     """Something by what it is, not by what it holds: to look at each of many units costs more than most answers."""
 
     __slots__ = ("it",)
@@ -194,7 +194,7 @@ class Same(Generic[T]):
         return id(self.it)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.it is other.it
+        return isinstance(other, ByIdentity) and self.it is other.it
 
 
 def once(find: Callable[[Sequence[Unit]], T]) -> Callable[[Sequence[Unit]], T]:
@@ -203,12 +203,12 @@ def once(find: Callable[[Sequence[Unit]], T]) -> Callable[[Sequence[Unit]], T]:
     """
 
     @lru_cache(maxsize=STATES_REMEMBERED)
-    def remembered(same: Same[tuple[Unit, ...]]) -> T:
+    def remembered(same: ByIdentity[tuple[Unit, ...]]) -> T:
         return find(same.it)
 
     @wraps(find)
     def asked(units: Sequence[Unit]) -> T:
-        return remembered(Same(units)) if isinstance(units, tuple) else find(units)
+        return remembered(ByIdentity(units)) if isinstance(units, tuple) else find(units)
 
     return asked
 

@@ -68,10 +68,10 @@ def filled(content: str, *, max_chars: int) -> str:
 @of_text
 def _named_in(content: str) -> frozenset[str]:
     """All words that may be told from others in it, also those behind an escape such as `\\n`."""
-    return frozenset(words_of(content)).union(words_of(_ESCAPE.sub(_said, content)))
+    return frozenset(words_of(content)).union(words_of(_ESCAPE.sub(_unescaped, content)))
 
 
-def _said(escape: re.Match[str]) -> str:
+def _unescaped(escape: re.Match[str]) -> str:
     return chr(int(escape[1], 16)) if escape[1] else " "
 
 

@@ -41,7 +41,7 @@ def header_for(config: ContextConfig, brief: str) -> str:
 def placeholder(gone: Sequence[Unit], *, header: str) -> Unit:
     """The unit, uncounted, for what was dropped; placeholders among `gone` are merged into it."""
     sources = all_sources(gone)
-    unnamed = sum(_told(unit) - 1 for unit in gone if not unit.source_ids)
+    unnamed = sum(_message_count(unit) - 1 for unit in gone if not unit.source_ids)
     content = wording(sources, header=header, count=len(sources) + unnamed)
     # Its id is made from the units, not their sources: two earlier summaries may tell of the same message.
     own_id = synthetic_id("placeholder", (unit.id for unit in gone))
@@ -62,7 +62,7 @@ def wording(sources: Sequence[str], *, header: str, count: int) -> str:
     return f"{header}\n{counted}: {ends}"
 
 
-def _told(unit: Unit) -> int:
+def _message_count(unit: Unit) -> int:
     """How many messages a unit stands for that names none: one that came back from a client tells it in its text."""
     said = _COUNT.search(unit.content) if unit.kind is Kind.PLACEHOLDER else None
     return int(said[1]) if said else 1

@@ -10,7 +10,17 @@ import pytest
 from health.compaction.chain import Compacting, compact
 from health.compaction.runner import run
 from health.compaction.terms.outcome import Status, Step
-from health.compaction.terms.ports import Asking, Embed, Embedded, Kit, Need, Prune, Summarise, Summarised, unchanged
+from health.compaction.terms.ports import (
+    Embed,
+    Embedded,
+    Kit,
+    Need,
+    Prune,
+    StrategyRun,
+    Summarise,
+    Summarised,
+    unchanged,
+)
 from health.compaction.terms.units import ContextState
 from tests.health.compaction.builders import KIT, a_state, a_talk
 
@@ -21,7 +31,7 @@ SUMMARY = Summarised(text="in short", finished=True, read_chars={})
 def asking(*needs: Need, heard: list[Any], closed: list[bool] | None = None) -> Compacting:
     """A run whose only strategy asks for these, and remembers what it heard."""
 
-    def strategy(state: ContextState, kit: Kit) -> Asking:
+    def strategy(state: ContextState, kit: Kit) -> StrategyRun:
         try:
             for need in needs:
                 heard.append((yield need))

@@ -45,13 +45,13 @@ LARGE_SHARE = 0.1
 Chosen = tuple[tuple[int, int], ...]
 
 
-class Made(NamedTuple):
+class SizedUnits(NamedTuple):
     units: list[Unit]
     tokens: int
 
 
 @dataclass(frozen=True)
-class View:
+class PassageContext:
     state: ContextState
     kit: Kit
     frame: Frame
@@ -75,11 +75,11 @@ class View:
                 taken, made = [*taken, step], more
         return made.units if made.tokens < self.state.estimated_tokens else None
 
-    def _longest(self, order: Sequence[Chosen], budget_tokens: int) -> tuple[int, Made]:
+    def _longest(self, order: Sequence[Chosen], budget_tokens: int) -> tuple[int, SizedUnits]:
         """How many of the first fit, and what they make. Few tries: all, then what should fit by the one before."""
         sizes = [0, *accumulate(map(self._size, order))]
         fits, over, number = 0, len(order) + 1, len(order)
-        best: Made | None = None
+        best: SizedUnits | None = None
         while over - fits > 1:
             made = self._made(order[:number])
             if made.tokens <= budget_tokens:
@@ -90,9 +90,9 @@ class View:
             number = min(over - 1, max(fits + 1, should_fit))
         return fits, best or self._made(())
 
-    def _made(self, order: Iterable[Chosen]) -> Made:
+    def _made(self, order: Iterable[Chosen]) -> SizedUnits:
         units = self.units(place for step in order for place in step)
-        return Made(units, self.state.overhead_tokens + total(units))
+        return SizedUnits(units, self.state.overhead_tokens + total(units))
 
     def _size(self, step: Chosen) -> int:
         return sum(self.kit.tokens(self.sources[at].chunks[number].text) for at, number in step)
