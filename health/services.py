@@ -10,7 +10,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
@@ -101,7 +101,7 @@ def compact_messages(
             state = replace(state, units=parsed.units, overhead_tokens=overhead_tokens(model, tools))
             answer = _answers(embed, llm, llm_timeout_seconds)
             compacting = chains.compact(state, kit, chain=names, judge=judge)
-            outcome = run(compacting, answer=answer, on_step=on_step, clock=time.perf_counter)
+            outcome = run(compacting, answer=answer, on_step=_harmless(on_step), clock=time.perf_counter)
             return _rendered(_fallen_back(outcome, embedder), parsed)
     except InvalidMessages:
         raise
@@ -177,6 +177,16 @@ def _answers(embed: Embedder, llm: summarizers.Llm | None, timeout_seconds: floa
         return summary
 
     return answer
+
+
+def _harmless(on_step: Callable[[Step], object] | None) -> Callable[[Step], object] | None:
+    """A broken progress bar must not break a compaction."""
+
+    def report(step: Step) -> None:
+        with suppress(Exception):
+            on_step(step)  # type: ignore[misc]  # it is there
+
+    return report if on_step else None
 
 
 def _fallen_back(outcome: CompactionOutcome, asked: Embedder | str) -> CompactionOutcome:

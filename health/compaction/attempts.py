@@ -156,7 +156,9 @@ REFILLED_SHARE = 0.9
 def refilled(before: ContextState, attempt: Attempt, kit: Kit) -> StrategyRun:
     """What the strategy made of `before`, filled up again; the attempt itself where there is nothing to fill."""
     after = before.having(kit.counted(attempt.state.units))
-    target = _target(before)
+    aims = targets(before.config, limit=before.limit)
+    # Less where the ledger could then pass what is acceptable.
+    target = min(int(REFILLED_SHARE * aims.goal), aims.accept - tokens(before.config.ledger_share, before.limit))
     filled = replace(attempt, state=after)
     if target - after.estimated_tokens >= LEAST_ROOM:
         filled = yield from _with_passages(before, filled, kit, target_tokens=target)
@@ -166,25 +168,21 @@ def refilled(before: ContextState, attempt: Attempt, kit: Kit) -> StrategyRun:
     return filled
 
 
-def _target(state: ContextState) -> int:
-    """Nine tenths of the goal; less where the ledger could then pass what is acceptable."""
-    aims = targets(state.config, limit=state.limit)
-    return min(int(REFILLED_SHARE * aims.goal), aims.accept - tokens(state.config.ledger_share, state.limit))
-
-
 def _with_passages(before: ContextState, attempt: Attempt, kit: Kit, *, target_tokens: int) -> StrategyRun:
     after = attempt.state
     gone = _may_return(before.units, after.units)
     merged = before.having(_merged(before.units, after.units, gone))
     kept = frozenset(unit.id for unit in after.units)
     frame = Frame(kept=kept, room=target_tokens - after.estimated_tokens)
-    sources = _not_yet_said(sources_of(merged.units, frame), _written(before.units, after.units))
+    known = {unit.id for unit in before.units}
+    written = [unit for unit in after.units if unit.id not in known]
+    sources = _not_yet_said(sources_of(merged.units, frame), written)
     if not sources:
         return attempt
     order = yield from chosen_order(sources, merged, kit, frame)
     view = PassageContext(state=merged, kit=kit, frame=frame, sources=sources)
     units = view.fitting(order, budget_tokens=target_tokens) if order else None
-    if units is None or not _fits(merged, units, target_tokens) or not _is_more(units, after.units):
+    if units is None or merged.overhead_tokens + total(units) > target_tokens or not _is_more(units, after.units):
         return attempt
     filled = merged.having(_without_filled_gaps(units, before.units))
     return replace(attempt, state=filled, reads=attempt.reads + read_in_full(gone))
@@ -211,11 +209,6 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
-def _written(before: Sequence[Unit], after: Sequence[Unit]) -> list[Unit]:
-    known = {unit.id for unit in before}
-    return [unit for unit in after if unit.id not in known]
-
-
 def _merged(before: Sequence[Unit], after: Sequence[Unit], gone: Sequence[Unit]) -> list[Unit]:
     """What stands, as it stands, what was written, and what may return, in the order of the conversation."""
     place = {name: at for at, unit in enumerate(before) for name in (unit.id, *unit.source_ids)}
@@ -235,10 +228,6 @@ def _place_of(written: Unit, place: dict[str, int]) -> float:
     if not places:
         return -1.0
     return float(min(places) if written.kind is Kind.PLACEHOLDER else max(places) + 1)
-
-
-def _fits(state: ContextState, units: Sequence[Unit], target_tokens: int) -> bool:
-    return state.overhead_tokens + total(units) <= target_tokens
 
 
 def _is_more(units: Sequence[Unit], than: Sequence[Unit]) -> bool:

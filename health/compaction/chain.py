@@ -194,63 +194,56 @@ def _decided(
     if floor.tokens > state.limit:
         return failed(untouched, Code.BREAKER_FAILED, diagnosis(floor, limit=state.limit))
     untouched = replace(untouched, ledger=passes.log.entries(state.units))
-    begun = yield from _with_room(state, passes, untouched.ledger)
+    # What is not one of the passes is handed the ledger of all that the run began with.
+    passes = replace(passes, kit=replace(passes.kit, entries=untouched.ledger))
+    begun = yield from _with_room(state, passes)
     settled = yield from passes.settled(begun.state)
-    best = joined(begun, (yield from _with_ledger(settled, passes, untouched.ledger)))
+    best = joined(begun, (yield from _with_ledger(settled, passes)))
     if best.state.fits:
-        return applied(untouched, best) if pays(state, best.state) else replace(untouched, why=_no_gain(state))
-    rescued = yield from _rescued(best.state, passes, untouched.ledger)
+        no_gain = Reason(Why.NO_GAIN, {"share": state.config.min_gain})
+        return applied(untouched, best) if pays(state, best.state) else replace(untouched, why=no_gain)
+    rescued = yield from _rescued(best.state, passes)
     if not rescued.state.fits:
-        return failed(untouched, Code.TOKEN_LIMIT_EXCEEDED, _excess(best.state))
+        excess = Reason(Why.STILL_OVER, {"tokens": best.state.estimated_tokens, "limit": state.limit})
+        return failed(untouched, Code.TOKEN_LIMIT_EXCEEDED, excess)
     again = yield from passes.settled(rescued.state, live=False)
-    settled = yield from _with_ledger(again, passes, untouched.ledger)
+    settled = yield from _with_ledger(again, passes)
     outcome = applied(untouched, joined(joined(best, rescued), settled))
     return replace(outcome, recovered=state.config.recovery_mode)
 
 
-def _with_room(state: ContextState, passes: Passes, entries: Sequence[Any]) -> Stepping:
+def _with_room(state: ContextState, passes: Passes) -> Stepping:
     """The state with what must stay short enough; each step is reported."""
-    kit = replace(passes.kit, entries=entries)
-    attempt = yield from passes.log.listening(attempted(make_room, state, kit))
+    attempt = yield from passes.log.listening(attempted(make_room, state, passes.kit))
     for each in attempt.forced:
         step = Step(phase=SHORTENING, estimated_before=each.before, estimated_after=each.after, changed=True)
         yield from passes.log.report(replace(step, why=each.why))
     return attempt
 
 
-def _with_ledger(done: Attempt, passes: Passes, entries: Sequence[Any]) -> Stepping:
+def _with_ledger(done: Attempt, passes: Passes) -> Stepping:
     """What was done, and where it leaves no room for what the user laid down, filler goes.
 
     Where passages were chosen last, they hold what is worth most of all that is no rule.
     """
-    kit = replace(passes.kit, entries=entries)
     last = next((step.phase for step in reversed(passes.log.steps) if step.changed), "")
-    if not (done.changed and done.state.fits and is_squeezed(done.state, kit, only_rules=last in CHOOSING)):
+    if not (done.changed and done.state.fits and is_squeezed(done.state, passes.kit, only_rules=last in CHOOSING)):
         return done
-    attempt = yield from passes.log.listening(attempted(recovery.room_for_ledger, done.state, kit))
+    attempt = yield from passes.log.listening(attempted(recovery.room_for_ledger, done.state, passes.kit))
     yield from passes.log.report(step_of(PASSAGES, done.state, attempt))
     return joined(done, attempt)
 
 
-def _rescued(state: ContextState, passes: Passes, entries: Sequence[Any]) -> Stepping:
+def _rescued(state: ContextState, passes: Passes) -> Stepping:
     """What recovery makes of a state that does not fit, as configured; the ledger has all that was ever in it."""
     ways = RECOVERIES[state.config.recovery_mode]
     best = unchanged(state, Why.NOT_UNDER)
     if ways:
         yield from passes.log.report(step_of(RECOVERY, state, best))
-    kit = replace(passes.kit, entries=entries)
     for phase, way in ways:
-        attempt = yield from passes.log.listening(attempted(way, best.state, kit, recovering=True))
+        attempt = yield from passes.log.listening(attempted(way, best.state, passes.kit, recovering=True))
         yield from passes.log.report(step_of(phase, best.state, attempt))
         best = joined(best, attempt)
         if best.state.fits:
             break
     return best
-
-
-def _no_gain(state: ContextState) -> Reason:
-    return Reason(Why.NO_GAIN, {"share": state.config.min_gain})
-
-
-def _excess(best: ContextState) -> Reason:
-    return Reason(Why.STILL_OVER, {"tokens": best.estimated_tokens, "limit": best.limit})

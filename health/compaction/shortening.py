@@ -36,6 +36,7 @@ from health.compaction.terms.units import (
     synthetic_id,
     tools_by_result,
     total,
+    written_for,
 )
 from health.compaction.trimming.clamp import evened, shortened
 from health.compaction.trimming.payloads import is_json
@@ -78,7 +79,8 @@ def make_room(state: ContextState, kit: Kit) -> StrategyRun:
 def _further(state: ContextState, kit: Kit) -> list[tuple[ContextState, ForcedShortening]]:
     """The table once: each step that had to be taken, and what it led to. Another first request may come of it."""
     found: list[tuple[ContextState, ForcedShortening]] = []
-    for step in () if _suffices(state, kit) else _steps(state):
+    steps = ONLY_RESULTS if state.config.recovery_mode is RecoveryMode.ERROR else STEPS
+    for step in () if _suffices(state, kit) else steps:
         less = taken(step, state, kit)
         if less.estimated_tokens < state.estimated_tokens:
             found.append((less, _forced(step.why, state, less)))
@@ -90,10 +92,6 @@ def _suffices(state: ContextState, kit: Kit) -> bool:
     """Whether what must stay fits beside the largest ledger there can be: then no step is measured."""
     most = _bare(without_ledger(state), kit) + tokens(state.config.ledger_share, state.limit)
     return _over_share(state) <= 0 and max(most, _bare(state, kit), _newest_alone(state, kit)) <= state.limit
-
-
-def _steps(state: ContextState) -> tuple[Reduction, ...]:
-    return ONLY_RESULTS if state.config.recovery_mode is RecoveryMode.ERROR else STEPS
 
 
 def taken(step: Reduction, state: ContextState, kit: Kit) -> ContextState:
@@ -195,18 +193,14 @@ def _texts(state: ContextState) -> Units:
     return tuple(unit for unit in texts if unit.id not in first)
 
 
-def _results(state: ContextState) -> Units:
-    return tuple(unit for unit in _unmarked(state) if unit.role is Role.TOOL)
-
-
-def _marked(state: ContextState) -> Units:
+def _marked(state: ContextState, *, are: bool = True) -> Units:
+    """What stands and is marked, or not, but for what is never shortened."""
     never = never_shortened(state.units)
-    return tuple(unit for unit in standing(state.units) if is_marked(unit) and unit.id not in never)
+    return tuple(unit for unit in standing(state.units) if is_marked(unit) is are and unit.id not in never)
 
 
 def _unmarked(state: ContextState) -> Units:
-    never = never_shortened(state.units)
-    return tuple(unit for unit in standing(state.units) if not is_marked(unit) and unit.id not in never)
+    return _marked(state, are=False)
 
 
 def _pieces(state: ContextState) -> Iterator[Units]:
@@ -253,7 +247,8 @@ def _shorter_results(state: ContextState, excess: int, kit: Kit) -> Units:
 
     One that could not fit even alone says so, but for trees of elements, which say it themselves.
     """
-    results, said = sorted(_results(state), key=lambda unit: -total([unit])), oversized(state)
+    found = (unit for unit in _unmarked(state) if unit.role is Role.TOOL)
+    results, said = sorted(found, key=lambda unit: -total([unit])), oversized(state)
     tools, keep = tools_by_result(state.units), in_play(state)
     contents: dict[str, str] = {}
     short = state
@@ -333,14 +328,8 @@ def _enough(pieces: Sequence[Units], excess: int) -> list[Units]:
 
 def _notice(units: Sequence[Unit]) -> Unit:
     sources = tuple(unit.id for unit in units)
-    return Unit(
-        id=synthetic_id("notice", sources),
-        role=Role.USER,
-        kind=Kind.PLACEHOLDER,
-        content=NOTICE,
-        timestamp=units[-1].timestamp if units else 0.0,
-        source_ids=sources,
-    )
+    own_id = synthetic_id("notice", sources)
+    return written_for(units, Kind.PLACEHOLDER, "notice", NOTICE, id=own_id, source_ids=sources)
 
 
 def _without(units: Sequence[Unit], pieces: Sequence[Units]) -> Units:

@@ -40,7 +40,7 @@ ADVICE: Mapping[Why, Why] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Contributor:
-    """One contributor to the floor; `why` it must stay is a key of ADVICE. `helped`: what stands there can help."""
+    """A part of the floor. `why` it must stay is a key of ADVICE; `helped`: that advice is of use for it."""
 
     why: Why
     tokens: int
@@ -117,9 +117,7 @@ def least_of(state: ContextState) -> Floor:
         for unit in state.units
         if unit.id in never
     ]
-    ordered = tuple(sorted(shares, key=lambda share: -share.tokens))
-    said = 0 if never or not state.units else LEAST_ROOM
-    return Floor(tokens=sum(share.tokens for share in ordered) + state.answer_tokens + said, shares=ordered)
+    return _floor(shares, beside=state.answer_tokens + (0 if never or not state.units else LEAST_ROOM))
 
 
 def irreducible(state: ContextState, kit: Kit) -> Floor:
@@ -144,8 +142,12 @@ def floor_of(state: ContextState, kit: Kit, *, is_whole: bool = False) -> Floor:
         why = _why(unit, is_open=unit.id in open_ids)
         helped = why is not Why.OPEN_ROUND or unit.role is Role.TOOL
         shares.append(Contributor(why=why, tokens=total([least]), unit_id=unit.id, helped=helped))
-    ordered = tuple(sorted(shares, key=lambda share: -share.tokens))
-    return Floor(tokens=sum(share.tokens for share in ordered) + state.answer_tokens, shares=ordered)
+    return _floor(shares, beside=state.answer_tokens)
+
+
+def _floor(shares: Sequence[Contributor], *, beside: int) -> Floor:
+    tokens = sum(share.tokens for share in shares) + beside
+    return Floor(tokens=tokens, shares=tuple(sorted(shares, key=lambda share: -share.tokens)))
 
 
 def _overhead(state: ContextState, tokens: int) -> Contributor:

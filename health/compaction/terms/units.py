@@ -123,7 +123,11 @@ def all_sources(units: Iterable[Unit]) -> tuple[str, ...]:
 def written_for(gone: Sequence[Unit], kind: Kind, name: str, content: str, **fields: Any) -> Unit:
     """The uncounted unit that compaction writes in the place of others. Its id is made of `name` and its sources."""
     sources = all_sources(gone)
-    known: dict[str, Any] = {"id": synthetic_id(name, sources), "timestamp": gone[-1].timestamp, "source_ids": sources}
+    known: dict[str, Any] = {
+        "id": synthetic_id(name, sources),
+        "timestamp": gone[-1].timestamp if gone else 0.0,
+        "source_ids": sources,
+    }
     return Unit(role=Role.USER, kind=kind, content=content, **known | fields)
 
 
