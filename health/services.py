@@ -27,7 +27,7 @@ from health.compaction.terms.outcome import Code, CompactionOutcome, Status, Ste
 from health.compaction.terms.ports import Answer, Embed, Embedded, Kit, Need, Summarise
 from health.compaction.terms.reasons import Reason, Why
 from health.compaction.terms.units import ContextState
-from health.monitor.levels import Configured, Reading, Usage, UsageUnavailable, read
+from health.monitor.levels import Configured, Usage, UsageUnavailable, read
 from health.tokens.counters import counter_for
 from health.tokens.images import media_tokens
 from health.tokens.messages import overhead_tokens
@@ -238,6 +238,9 @@ def no_collection() -> Iterator[None]:
             gc.enable()
 
 
+# What a row keeps of the thresholds that its reading was judged by.
+CEILINGS = ("optimal_max_tokens", "optimal_configured", "critical_max_tokens", "critical_configured")
+
 __all__ = ["compact_messages", "record_reading", "record_reward_export"]
 
 
@@ -259,7 +262,7 @@ def record_reading(
         window_source=window_source if reading.context_window else "",
         hard_util=reading.hard_util,
         optimal_util=reading.optimal_util,
-        **_ceilings(reading),
+        **({name: getattr(reading.thresholds, name) for name in CEILINGS} if reading.thresholds else {}),
     )
     insert(row)
     return row
@@ -270,15 +273,3 @@ def record_reward_export(*, lines: int, by: User | None) -> None:
     from health.models import SettingsChange
 
     SettingsChange.objects.create(changed_by=by, key="reward_log.export", after=str(lines))
-
-
-def _ceilings(reading: Reading) -> dict[str, int | bool | None]:
-    limits = reading.thresholds
-    if limits is None:
-        return {}
-    return {
-        "optimal_max_tokens": limits.optimal_max_tokens,
-        "optimal_configured": limits.optimal_configured,
-        "critical_max_tokens": limits.critical_max_tokens,
-        "critical_configured": limits.critical_configured,
-    }

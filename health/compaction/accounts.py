@@ -107,17 +107,15 @@ LEAST, MOST = -2.0, 2.0
 
 def reward(run: BreakingOutcome) -> float:
     """Success earns by coherence, tokens and priorities; recovery and slowness cost."""
-    earned = _success(run) if run.success else -1.0
+    earned = -1.0
+    if run.success:
+        share = run.tokens_reduced / run.original_tokens if run.original_tokens else 0.0
+        earned = 1.0 + run.coherence_delta * 0.5 + share * 0.3 + run.priority_preserved * 0.2
     if run.used_recovery:
         earned -= 0.7
     if run.time_ms > SLOW_MS:
         earned -= run.time_ms / 1000 * 0.1
     return max(LEAST, min(MOST, earned))
-
-
-def _success(run: BreakingOutcome) -> float:
-    share = run.tokens_reduced / run.original_tokens if run.original_tokens else 0.0
-    return 1.0 + run.coherence_delta * 0.5 + share * 0.3 + run.priority_preserved * 0.2
 
 
 def priority_preserved(before: Sequence[Unit], after: Sequence[Unit]) -> float:
@@ -143,38 +141,26 @@ def altered(before: Sequence[Unit], after: Sequence[Unit]) -> list[Unit]:
 
 def receipts(before: Sequence[Unit], after: Sequence[Unit], reads: Iterable[Read]) -> tuple[Receipt, ...]:
     """One receipt for every message that was removed or shortened, in order."""
-    furthest = _furthest(reads)
-    accounted = {source for unit in after if _is_of_reading(unit) for source in unit.sources}
+    # A message counts as read in what was made of it: a summary, a digest, or the notice of a choice of passages, for
+    # which all of them were weighed.
+    made = [unit for unit in after if unit.kind is Kind.SUMMARY or is_notice(unit)]
+    accounted = {source for unit in made for source in unit.sources}
+    furthest = {read.source_id: read.read for read in sorted(reads, key=lambda read: read.read)}
     left = {unit.id: len(unit.content) for unit in after}
-    return tuple(_receipt(unit, _read_of(unit, furthest, accounted), left) for unit in altered(before, after))
+    found: list[Receipt] = []
+    for unit in altered(before, after):
+        # An earlier summary is named by itself or by what it stood for.
+        names = (unit.id, *unit.source_ids)
+        read = 0 if accounted.isdisjoint(names) else max(furthest.get(name, 0) for name in names)
+        # What was shortened where it stands was read at least as far as it still stands.
+        found.append(_receipt(unit, max(read, left.get(unit.id, 0))))
+    return tuple(found)
 
 
-def _is_of_reading(unit: Unit) -> bool:
-    """A summary, a digest, or the notice of a choice of passages, which weighed every one of them."""
-    return unit.kind is Kind.SUMMARY or is_notice(unit)
-
-
-def _furthest(reads: Iterable[Read]) -> dict[str, int]:
-    return {read.source_id: read.read for read in sorted(reads, key=lambda read: read.read)}
-
-
-def _read_of(unit: Unit, furthest: dict[str, int], accounted: set[str]) -> int:
-    """An earlier summary is named by itself or by what it stood for."""
-    names = (unit.id, *unit.source_ids)
-    return 0 if accounted.isdisjoint(names) else max([furthest.get(name, 0) for name in names])
-
-
-def _receipt(unit: Unit, read: int, left: dict[str, int]) -> Receipt:
-    """What was shortened where it stands was read at least as far as it still stands."""
+def _receipt(unit: Unit, read: int) -> Receipt:
     total = len(unit.content)
-    known = min(total, max(read, left.get(unit.id, 0)))
-    return Receipt(source_id=unit.id, extent=_extent(known, total), read=known, total=total)
-
-
-def _extent(read: int, total: int) -> Extent:
-    if read >= total:
-        return Extent.IN_FULL
-    return Extent.IN_PART if read else Extent.NOT_AT_ALL
+    extent = Extent.IN_FULL if read >= total else Extent.IN_PART if read else Extent.NOT_AT_ALL
+    return Receipt(source_id=unit.id, extent=extent, read=min(read, total), total=total)
 
 
 MOST_LOSSES = 500

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from health.compaction.config import CHAIN_ORDER, ContextConfig
 from health.compaction.terms.ports import Attempt, Kit, Read, Strategy, StrategyRun, unchanged
@@ -67,31 +68,24 @@ def at_goal(state: ContextState) -> bool:
 def tightened(config: ContextConfig, factor: float) -> ContextConfig:
     """Every share that is kept becomes `factor` of itself. Bounds of coherence stay, plan references stay whole."""
 
-    def kept(share: float) -> float:
-        return share * factor
+    def less(section: Any, *names: str) -> dict[str, float]:
+        return {name: getattr(section, name) * factor for name in names}
 
-    def kept_of_rest(share: float) -> float:
-        return 1 - kept(1 - share)
+    def more(share: float) -> float:
+        """What goes, where less of the rest stays."""
+        return 1 - (1 - share) * factor
 
     old, recent, discard = config.summarize_old, config.prioritize_recent, config.discard_low_rel
-    ratios = config.content_type_chunking.compress_ratios
-    window = config.sliding_window
+    chunking, window = config.content_type_chunking, config.sliding_window
+    ratios = replace(chunking.compress_ratios, **less(chunking.compress_ratios, "code", "text", "log", "other"))
+    length, messages = int(old.summary_length * factor), max(1, int(window.max_messages * factor))
     return replace(
         config,
-        summarize_old=replace(
-            old, old_threshold=kept_of_rest(old.old_threshold), summary_length=int(kept(old.summary_length))
-        ),
-        prioritize_recent=replace(
-            recent, rel_threshold=kept_of_rest(recent.rel_threshold), recent_bias=kept(recent.recent_bias)
-        ),
-        content_type_chunking=replace(
-            config.content_type_chunking,
-            compress_ratios=replace(
-                ratios, code=kept(ratios.code), text=kept(ratios.text), log=kept(ratios.log), other=kept(ratios.other)
-            ),
-        ),
-        discard_low_rel=replace(discard, discard_percent=kept_of_rest(discard.discard_percent)),
-        sliding_window=replace(window, max_messages=max(1, int(kept(window.max_messages)))),
+        summarize_old=replace(old, old_threshold=more(old.old_threshold), summary_length=length),
+        prioritize_recent=replace(recent, rel_threshold=more(recent.rel_threshold), **less(recent, "recent_bias")),
+        content_type_chunking=replace(chunking, compress_ratios=ratios),
+        discard_low_rel=replace(discard, discard_percent=more(discard.discard_percent)),
+        sliding_window=replace(window, max_messages=messages),
     )
 
 

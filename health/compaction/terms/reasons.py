@@ -318,17 +318,10 @@ def _json(value: Argument) -> Any:
 
 def _argument(value: Any) -> Argument:
     """Raises ValueError for what is no argument of any reason."""
-    if isinstance(value, list):
-        return tuple(_nested(one) for one in value)
-    if isinstance(value, Mapping):
-        return _nested(value)
     if isinstance(value, int | float | str) and not isinstance(value, bool):
         return value
-    raise ValueError(f"{value!r} is no argument of a reason.")
-
-
-def _nested(value: Any) -> Reason:
-    found = from_json(value)
-    if found is None:
-        raise ValueError(f"{value!r} is no reason.")
-    return found
+    nested = [from_json(one) for one in (value if isinstance(value, list) else [value])]
+    reasons = tuple(one for one in nested if one is not None)
+    if len(reasons) < len(nested):
+        raise ValueError(f"{value!r} is no argument of a reason.")
+    return reasons if isinstance(value, list) else reasons[0]
