@@ -26,7 +26,7 @@ from dialogs.context.estimate import growth_of
 from dialogs.learning.reads.proposals import least_limit, most_limit
 from dialogs.llms.guard import by_limit, config_of, guard_of, has_limit, room_of
 from dialogs.models import Agent, Dialog
-from dialogs.models.llm import ProviderKind
+from dialogs.models.provider import ProviderKind
 from health.compaction.config import PASSAGES, TRIM, ContextConfig
 from health.configured import ONLY, context_config, context_settings
 from health.critic.chains import Chain, ChainChange, GainEstimate, RewardedRun, chain_change

@@ -155,7 +155,7 @@ def _no_caution(name: str, limits: Thresholds) -> CheckWarning:
         "critical": f"{limits.critical_max_tokens:,}",
     }
     return CheckWarning(
-        _("%(name)s can never reach caution: optimal %(optimal)s is not below critical %(critical)s.") % numbers,
+        _("“%(name)s” can never reach caution: optimal %(optimal)s is not below critical %(critical)s.") % numbers,
         hint=_("Set optimal max tokens below critical, for example to three quarters of the window."),
         id="health.W001",
     )
@@ -164,7 +164,7 @@ def _no_caution(name: str, limits: Thresholds) -> CheckWarning:
 def _beyond_window(name: str, limits: Thresholds, window: int) -> CheckWarning:
     numbers = {"name": name, "critical": f"{limits.critical_max_tokens:,}", "window": f"{window:,}"}
     return CheckWarning(
-        _("%(name)s can never reach critical: %(critical)s is more than its window of %(window)s.") % numbers,
+        _("“%(name)s” can never reach critical: %(critical)s is more than its window of %(window)s.") % numbers,
         hint=_("Lower critical max tokens, or leave it empty for nine tenths of the window."),
         id="health.W002",
     )

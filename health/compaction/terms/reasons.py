@@ -60,7 +60,7 @@ class Why(Enum):
     REQUEST_REFUSED = _("The request needs ≈%(tokens)s tokens, and the provider refuses it as too long.")
     WORDS_ALONE = _(
         "The request needs ≈%(tokens)s tokens, and the provider refuses it as too long. What you said last takes "
-        "≈%(words)s of them: shorten it, or give it as a file."
+        "≈%(words)s of them: shorten it, or say it in several."
     )
     NOT_HELPED = _("%(why)s %(other)s")
     WOULD_BE_CUT = _(
