@@ -37,7 +37,7 @@ from health.compaction.terms.units import WRITTEN, ContextState, Kind, Priority,
 
 def applied(untouched: CompactionOutcome, best: Attempt) -> CompactionOutcome:
     """The outcome of what is taken. The ledger is carried on, so it neither leaves nor reads."""
-    before, after = untouched.state, untouched.state.having(best.state.units)
+    before, after = untouched.state, untouched.state.with_units(best.state.units)
     old, new = without_ledger(before).units, without_ledger(after).units
     return replace(
         untouched,

@@ -56,6 +56,7 @@ class Priority(IntEnum):
     P3 = 3
 
 
+# The turns in which units leave, by their tag (`turn_to_leave`).
 _TURNS: dict[Priority | None, int] = {Priority.P3: 0, Priority.P2: 1}
 UNTAGGED = 2
 
@@ -132,9 +133,9 @@ def written_for(gone: Sequence[Unit], kind: Kind, name: str, content: str, **fie
 
 
 def turn_to_leave(units: Iterable[Unit]) -> int:
-    """Which of three turns they leave in together: P3 in the first, P2 in the second, all else in the last.
+    """When these units leave together: 0, first, if all are P3; 1 if all are P2 or P3; else 2, last.
 
-    A tag is a person's word and goes before what we think that a message is worth.
+    A person's tag counts before our own estimate of a message's worth.
     """
     return max((_TURNS.get(unit.priority, UNTAGGED) for unit in units), default=UNTAGGED)
 
@@ -178,7 +179,7 @@ class ContextState:
     def fits(self) -> bool:
         return self.estimated_tokens <= self.limit
 
-    def having(self, units: Iterable[Unit]) -> ContextState:
+    def with_units(self, units: Iterable[Unit]) -> ContextState:
         return replace(self, units=tuple(units))
 
 
@@ -187,7 +188,7 @@ STATES_REMEMBERED = 8
 
 
 class ByIdentity(Generic[T]):
-    """Something by what it is, not by what it holds: to look at each of many units costs more than most answers."""
+    """Wraps an object so that caches compare it by identity: comparing many units costs more than most answers."""
 
     __slots__ = ("it",)
 
