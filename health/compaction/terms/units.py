@@ -147,15 +147,15 @@ def highest_priority(units: Iterable[Unit]) -> Priority | None:
 
 @dataclass(frozen=True, kw_only=True)
 class ContextState:
-    """A context on its way to fit. `overhead_tokens` is what is sent besides units: tool schemas, priming.
+    """A context that is to fit into `limit`. Every unit has been counted (`ports.counted`).
 
-    `ledger_tokens` of it are an earlier ledger's, where a strategy is shown the state without it; `answer_tokens` are
-    kept for the answer. `room` is the limit that holds afterwards, where another is aimed at; without it, that one.
-    Every unit has been counted (`ports.counted`). `task` is what the caller says it is all for, or empty;
-    `asked` what a person said last, where no unit says it.
-    `taken_back` are rules that a person took back: the ledger carries none of them.
-    `laid_down` is a ledger of what came before all units: it is carried where it stands in none of them.
-    `originals` are what the run began with: what was summarised in it is summarised again from these.
+    `overhead_tokens` is what is sent besides the units: tool schemas, the opening of the prompt, `answer_tokens` that
+    are kept for the answer, and `ledger_tokens`, if a strategy is shown the state without its ledger. `room` is the
+    limit that holds after the run, if that is another; else 0.
+    `task` is the caller's statement of what it is all for, or empty; `asked` what a person said last, if no unit says
+    it. `taken_back` are rules that a person took back: no ledger carries them. `laid_down` is a ledger of what came
+    before the first unit: it is carried unless a unit says it. `originals` are the units that the run began with:
+    another summary is made from these, not from a summary.
     """
 
     units: tuple[Unit, ...]
