@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from health.compaction.chain import compact
+from health.compaction.compact import compact
 from health.compaction.config import ContextConfig, RecoveryMode
 from health.compaction.laws.floor import floor_of, is_handover, standing
 from health.compaction.laws.invariants import broken

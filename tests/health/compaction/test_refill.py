@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from health.compaction.chain import compact
+from health.compaction.compact import compact
 from health.compaction.config import ContextConfig, How, chain_for
 from health.compaction.laws.invariants import broken
 from health.compaction.laws.weave import ledger_tokens, without_ledger

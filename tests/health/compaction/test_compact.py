@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from health.compaction.chain import DEFAULT_CHAIN, compact
+from health.compaction.compact import DEFAULT_CHAIN, compact
 from health.compaction.config import ContextConfig, Hybrid, RecoveryMode
 from health.compaction.reading.ledger import is_ledger
 from health.compaction.runner import run

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from health.compaction import recovery
-from health.compaction.accounts import applied, coherence_of, failed, rewarded
+from health.compaction.accounts import applied, failed
 from health.compaction.attempts import RunLog, attempted
 from health.compaction.config import CHAIN_ORDER, PASSAGES, PASSAGES_AND_LAST_FIVE, RecoveryMode, chain_for
 from health.compaction.laws.floor import diagnosis, irreducible
 from health.compaction.laws.weave import is_squeezed, ledger_tokens
+from health.compaction.reward import coherence_of, rewarded
 from health.compaction.shortening import make_room
 from health.compaction.strategies import REGISTRY
 from health.compaction.strategies.truncate import truncate
