@@ -265,7 +265,7 @@ class _RequestFloor:
         return Reason(Why.STUCK, {"why": self._why(self.floor)})
 
     def _why(self, floor: Floor) -> Reason:
-        return diagnosis(floor, limit=self.guard.limit, told=self.guard.told(self.guard.limit))
+        return diagnosis(floor, limit=self.guard.limit, named=self.guard.told(self.guard.limit))
 
 
 def _what_must_stay(sizing: Sizing, guard: Guard, counter: Counter) -> ContextState:

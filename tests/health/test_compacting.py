@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from health.compaction import chain as chains
+from health.compaction import compact
 from health.compaction.config import ContextConfig, How, PrioritizeRecent
 from health.compaction.laws.invariants import broken_request
 from health.compaction.reading.messages import InvalidMessages, Orphans
@@ -112,6 +112,13 @@ def test_steps_are_told_while_they_happen_and_timed() -> None:
 
     assert tuple(told) == outcome.steps
     assert any(step.ms > 0 for step in told)
+
+
+def test_a_broken_progress_bar_breaks_nothing() -> None:
+    def broken(step: Step) -> None:
+        raise RuntimeError("no terminal")
+
+    assert sound(a_chat(), limit_tokens=1200, on_step=broken).status is Status.APPLIED
 
 
 def test_coherence_is_measured_when_it_is_asked_for() -> None:
@@ -358,7 +365,7 @@ def test_a_fault_of_ours_is_told_and_leaves_the_messages_as_they_were(monkeypatc
     def broken(*args: Any, **options: Any) -> Any:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr(chains, "compact", broken)
+    monkeypatch.setattr(compact, "compact", broken)
 
     outcome = sound(a_chat(), limit_tokens=1200)
 

@@ -118,9 +118,19 @@ class Read(NamedTuple):
     total: int
 
 
+def read_in_full(units: Iterable[Unit]) -> tuple[Read, ...]:
+    """All of these units was read. One that stands for several messages was read for each of them."""
+    return tuple(
+        Read(source_id=source, read=len(unit.content), total=len(unit.content))
+        for unit in units
+        for source in unit.sources
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
-class GaveWay:
-    """One step by which what must stay was shortened or left out, as it was too much: who, and the tokens of all."""
+class ForcedShortening:
+    """One step that shortened or left out messages that must stay, as they were too much. `ids` are these messages,
+    `before` and `after` the tokens of the whole context."""
 
     why: Reason
     ids: frozenset[str]
@@ -130,16 +140,16 @@ class GaveWay:
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """What one strategy made of a state. `why` nothing changed, or what a reader should know.
+    """What one strategy made of a state. `why` says why nothing changed, or what a reader should know.
 
-    `gave_way` names what is protected and was touched, which is lawful only where it leaves no room.
+    `forced` are changes to protected messages, which are lawful only if these leave no room.
     """
 
     state: ContextState
     changed: bool
     why: Reason | None = None
     reads: tuple[Read, ...] = ()
-    gave_way: tuple[GaveWay, ...] = ()
+    forced: tuple[ForcedShortening, ...] = ()
 
     @property
     def note(self) -> str:
@@ -147,9 +157,9 @@ class Attempt:
         return str(self.why or "")
 
     @property
-    def touched(self) -> frozenset[str]:
+    def forced_ids(self) -> frozenset[str]:
         """The ids of all that gave way."""
-        return frozenset(name for step in self.gave_way for name in step.ids)
+        return frozenset(name for step in self.forced for name in step.ids)
 
 
 def unchanged(state: ContextState, why: Reason | Why | None = None) -> Attempt:
@@ -162,7 +172,7 @@ class Kit:
     """What every strategy is handed beside the state. `may_summarise`: a model may be asked for summaries. `prepared`:
     what the pruning agent decided beforehand.
 
-    `entries` are what the ledger carries if it does not stand: `ledger.Entry` values, oldest first.
+    `entries` are the ledger's, oldest first. The next ledger carries each that stands in no message.
     """
 
     counter: Counter
@@ -177,8 +187,8 @@ class Kit:
         return self.counter.count([text])[0]
 
 
-Asking = Generator[Need, Any, Attempt]
-Strategy = Callable[[ContextState, Kit], Asking]
+StrategyRun = Generator[Need, Any, Attempt]
+Strategy = Callable[[ContextState, Kit], StrategyRun]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,5 +218,5 @@ def digests(units: Sequence[Unit]) -> dict[str, str]:
 
 def _digest(unit: Unit) -> str:
     calls = [(call.name, call.arguments) for call in unit.calls]
-    told = repr((unit.role, unit.kind, unit.priority, unit.content, calls))
-    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
+    decided_by = repr((unit.role, unit.kind, unit.priority, unit.content, calls))
+    return hashlib.sha256(decided_by.encode("utf-8", "surrogatepass")).hexdigest()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from health.compaction.chain import compact
+from health.compaction.compact import compact
 from health.compaction.config import ContextConfig, How, chain_for
 from health.compaction.laws.invariants import broken
 from health.compaction.laws.weave import ledger_tokens, without_ledger
@@ -17,8 +17,8 @@ from health.compaction.reading.digest import HEADER, NOTICE
 from health.compaction.runner import run
 from health.compaction.strategies import REGISTRY
 from health.compaction.terms.outcome import CompactionOutcome, Extent, Status
-from health.compaction.terms.ports import Asking, Attempt, Kit, Strategy
-from health.compaction.terms.pressure import marks
+from health.compaction.terms.ports import Attempt, Kit, Strategy, StrategyRun
+from health.compaction.terms.pressure import targets
 from health.compaction.terms.units import ContextState, Kind, Role, Unit
 from tests.health.compaction.builders import KIT, a_round, a_state, a_unit, texts
 from tests.health.compaction.histories import KIT as FOUR
@@ -29,9 +29,9 @@ FACT = "The gate code is Z-4471 and the house is Calle Mayor 18."
 
 
 def making(change: Callable[[tuple[Unit, ...]], Iterable[Unit]]) -> Strategy:
-    def strategy(state: ContextState, kit: Kit) -> Asking:
+    def strategy(state: ContextState, kit: Kit) -> StrategyRun:
         yield from ()
-        return Attempt(state=state.having(change(state.units)), changed=True)
+        return Attempt(state=state.with_units(change(state.units)), changed=True)
 
     return strategy
 
@@ -88,7 +88,7 @@ def test_what_went_comes_back_up_to_nine_tenths_of_the_goal() -> None:
 
     outcome = compacted(state, hasty=only("first", "last"))
 
-    goal = marks(state.config, limit=LIMIT).goal
+    goal = targets(state.config, limit=LIMIT).goal
     assert 0.75 * goal < tokens_without_ledger(outcome.state) <= 0.9 * goal
     assert broken(state.units, outcome.state.units) == []
 
@@ -171,7 +171,7 @@ def test_the_pruning_agents_own_choice_stays_as_it_is() -> None:
 
 
 def test_a_refill_that_fails_costs_nothing_but_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(*_: object) -> Asking:
+    def failing(*_: object) -> StrategyRun:
         raise ValueError("no room")
 
     monkeypatch.setattr("health.compaction.attempts.refilled", failing)
@@ -214,7 +214,7 @@ def test_later_runs_over_a_growing_history_of_tools_do_not_take_ever_more(how: H
         while state.estimated_tokens <= 0.8 * state.limit:
             begun = len(telling.units)
             turn(telling)
-            state = state.having((*state.units, *FOUR.counted(telling.units[begun:])))
+            state = state.with_units((*state.units, *FOUR.counted(telling.units[begun:])))
         outcome = run(compact(state, FOUR, chain=chain_for(config)))
 
         assert outcome.estimated_tokens_after >= 0.75 * config.goal * state.limit

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from health.compaction.chain import DEFAULT_CHAIN, compact
+from health.compaction.compact import DEFAULT_CHAIN, compact
 from health.compaction.config import ContextConfig, Hybrid, RecoveryMode
 from health.compaction.reading.ledger import is_ledger
 from health.compaction.runner import run
@@ -17,7 +17,6 @@ from health.compaction.strategies import REGISTRY
 from health.compaction.terms.outcome import Code, CompactionOutcome, Status, Step
 from health.compaction.terms.ports import (
     Answer,
-    Asking,
     Attempt,
     Embed,
     Embedded,
@@ -26,6 +25,7 @@ from health.compaction.terms.ports import (
     Prune,
     Read,
     Strategy,
+    StrategyRun,
     unchanged,
 )
 from health.compaction.terms.reasons import Reason, Why
@@ -38,12 +38,12 @@ ERROR = ContextConfig(recovery_mode=RecoveryMode.ERROR)
 def to(tokens: int) -> Strategy:
     """A strategy that drops messages from the second on until so many tokens are left."""
 
-    def strategy(state: ContextState, kit: Kit) -> Asking:
+    def strategy(state: ContextState, kit: Kit) -> StrategyRun:
         yield from ()
         units = list(state.units)
-        while len(units) > 2 and state.having(units).estimated_tokens > tokens:
+        while len(units) > 2 and state.with_units(units).estimated_tokens > tokens:
             del units[1]
-        return Attempt(state=state.having(units), changed=len(units) < len(state.units))
+        return Attempt(state=state.with_units(units), changed=len(units) < len(state.units))
 
     return strategy
 
@@ -51,22 +51,22 @@ def to(tokens: int) -> Strategy:
 def making(change: Callable[[tuple[Unit, ...]], Iterable[Unit]]) -> Strategy:
     """A strategy that does this to the units, and says that it changed them."""
 
-    def strategy(state: ContextState, kit: Kit) -> Asking:
+    def strategy(state: ContextState, kit: Kit) -> StrategyRun:
         yield from ()
-        return Attempt(state=state.having(change(state.units)), changed=True)
+        return Attempt(state=state.with_units(change(state.units)), changed=True)
 
     return strategy
 
 
 def raising(error: BaseException) -> Strategy:
-    def strategy(state: ContextState, kit: Kit) -> Asking:
+    def strategy(state: ContextState, kit: Kit) -> StrategyRun:
         yield from ()
         raise error
 
     return strategy
 
 
-def idle(state: ContextState, kit: Kit) -> Asking:
+def idle(state: ContextState, kit: Kit) -> StrategyRun:
     yield from ()
     return unchanged(state, "not applicable")
 
@@ -182,10 +182,10 @@ def test_a_further_pass_that_does_not_pay_is_neither_taken_nor_reported() -> Non
 def test_over_the_limit_the_chain_runs_three_times_or_as_often_as_configured(passes: int, tokens: list[int]) -> None:
     runs: list[int] = []
 
-    def tenth(state: ContextState, kit: Kit) -> Asking:
+    def tenth(state: ContextState, kit: Kit) -> StrategyRun:
         yield from ()
         runs.append(state.estimated_tokens)
-        return Attempt(state=state.having([state.units[0], *state.units[5:]]), changed=True)
+        return Attempt(state=state.with_units([state.units[0], *state.units[5:]]), changed=True)
 
     state = a_state(*a_talk(40), limit=30, config=replace(ERROR, hybrid=Hybrid(max_iterations=passes)))
     run(compact(state, KIT, chain=["tenth"], strategies={"tenth": tenth}))
@@ -251,7 +251,7 @@ def test_an_unknown_strategy_is_warned_about_once_and_skipped() -> None:
 def test_strategies_read_the_chain_that_runs_and_the_result_keeps_the_configured_one() -> None:
     seen: list[tuple[str, ...]] = []
 
-    def looking(state: ContextState, kit: Kit) -> Asking:
+    def looking(state: ContextState, kit: Kit) -> StrategyRun:
         seen.append(state.config.chain_order)
         return (yield from to(60)(state, kit))
 
@@ -330,7 +330,7 @@ def test_a_strategy_may_leave_counting_to_the_chain() -> None:
 def test_closing_the_run_cancels_the_strategy_in_the_middle_of_its_question() -> None:
     closed: list[bool] = []
 
-    def asking(state: ContextState, kit: Kit) -> Asking:
+    def asking(state: ContextState, kit: Kit) -> StrategyRun:
         try:
             yield Embed(texts=("what?",))
         finally:
@@ -432,9 +432,9 @@ def test_an_applied_run_accounts_for_what_left() -> None:
 
 
 def test_what_a_refused_step_read_is_not_counted_as_read() -> None:
-    def reading(state: ContextState, kit: Kit) -> Asking:
+    def reading(state: ContextState, kit: Kit) -> StrategyRun:
         yield from ()
-        return Attempt(state=state.having([]), changed=True, reads=(Read(source_id="t1", read=9, total=9),))
+        return Attempt(state=state.with_units([]), changed=True, reads=(Read(source_id="t1", read=9, total=9),))
 
     outcome = compacted(a_hundred(limit=100), reading=reading, cut=to(60))
 
@@ -495,7 +495,7 @@ def test_the_time_of_all_steps_counts_for_the_reward() -> None:
 def test_the_time_that_a_model_took_to_answer_does_not_count_for_the_reward() -> None:
     hand = 0.0
 
-    def pruning(state: ContextState, kit: Kit) -> Asking:
+    def pruning(state: ContextState, kit: Kit) -> StrategyRun:
         yield Prune(units=state.units, target_tokens=10)
         return (yield from to(60)(state, kit))
 
@@ -567,14 +567,14 @@ def test_strategies_never_see_the_ledger_and_it_survives_five_runs() -> None:
     state = a_ruled_talk()
     seen: list[Unit] = []
 
-    def looking(state: ContextState, kit: Kit) -> Asking:
+    def looking(state: ContextState, kit: Kit) -> StrategyRun:
         seen.extend(state.units)
         return (yield from to(1000)(state, kit))
 
     for number in range(5):
         outcome = compacted(state, looking=looking)
         grown = (*outcome.state.units, *a_talk(20, start=100 * number + 100, words=100))
-        state = outcome.state.having(KIT.counted(grown))
+        state = outcome.state.with_units(KIT.counted(grown))
 
     assert texts(outcome.state).count(RULE) == 1
     assert not [unit for unit in seen if is_ledger(unit)]
