@@ -169,13 +169,42 @@ def test_the_chain_repeats_while_that_pays() -> None:
 
 
 def test_a_further_pass_that_does_not_pay_is_neither_taken_nor_reported() -> None:
-    def two_at_first_then_a_word(units: tuple[Unit, ...]) -> Iterable[Unit]:
-        return [units[0], *units[2:]] if len(units) == 10 else [units[0], units[1].saying("short"), *units[2:]]
+    def a_message_then_two_words(units: tuple[Unit, ...]) -> Iterable[Unit]:
+        return [units[0], *units[2:]] if len(units) == 10 else [units[0], units[1].saying("word " * 8), *units[2:]]
 
-    outcome = compacted(a_state(*a_talk(10), limit=105, config=ERROR), less=making(two_at_first_then_a_word))
+    outcome = compacted(a_hundred(limit=100), less=making(a_message_then_two_words))
 
-    assert outcome.estimated_tokens_after == 81
-    assert phases(outcome) == ["detection", "less", "less", "success"]
+    assert outcome.estimated_tokens_after == 90
+    assert phases(outcome) == ["detection", "less", "success"]
+
+
+def test_within_the_limit_the_chain_repeats_more_than_three_times_while_each_time_pays() -> None:
+    config = replace(ERROR, warning_threshold=0.3, accept=0.3, goal=0.2)
+    drop = making(lambda units: [units[0], *units[2:]])
+
+    assert compacted(a_hundred(limit=100, config=config), drop=drop).estimated_tokens_after == 30
+
+
+def test_over_the_limit_whatever_shrinks_the_context_is_taken() -> None:
+    outcome = compacted(a_state(*a_talk(20, words=5), limit=30, config=ERROR), cut=to(95))
+
+    assert outcome.reason == "The chain came to ≈95 tokens, the limit is 30. Nothing was changed."
+
+
+@pytest.mark.parametrize("known", [(), tuple(a_talk(12))])
+def test_each_strategy_of_a_pass_sees_the_messages_of_before_the_pass_or_older_ones_that_are_known(
+    known: tuple[Unit, ...],
+) -> None:
+    seen: list[tuple[Unit, ...]] = []
+
+    def look(state: ContextState, kit: Kit) -> StrategyRun:
+        seen.append(state.originals)
+        return idle(state, kit)
+
+    state = replace(a_hundred(limit=100), originals=known)
+    compacted(state, first=to(90), look=look)
+
+    assert seen[0] == (known or state.units)
 
 
 @pytest.mark.parametrize(("passes", "tokens"), [(Hybrid().max_iterations, [400, 360, 320]), (1, [400])])
@@ -228,9 +257,17 @@ def test_passages_are_chosen_before_the_configured_chain_has_its_turn() -> None:
 def test_what_passages_kept_is_not_thrown_away_where_it_is_acceptable() -> None:
     state = a_hundred(limit=100, config=replace(ERROR, chain_order=("cut",)))
 
-    outcome = run(compact(state, KIT, strategies={"select_passages": to(80), "cut": to(20)}))
+    outcome = run(compact(state, KIT, strategies={"select_passages": to(80), "cut": to(60)}))
 
-    assert outcome.estimated_tokens_after == 80
+    assert phases(outcome) == ["detection", "select_passages", "success"]
+
+
+def test_it_is_not_thrown_away_either_once_a_later_strategy_has_made_it_acceptable() -> None:
+    state = a_hundred(limit=100, config=replace(ERROR, chain_order=("cut", "more")))
+
+    outcome = run(compact(state, KIT, strategies={"select_passages": to(90), "cut": to(80), "more": to(60)}))
+
+    assert phases(outcome) == ["detection", "select_passages", "cut", "success"]
 
 
 def test_the_configured_chain_has_its_turn_where_passages_do_not_suffice() -> None:
@@ -627,3 +664,11 @@ def test_filler_goes_where_it_would_stand_in_the_place_of_what_the_user_ruled() 
     assert RULE in texts(outcome.state)
     assert outcome.state.fits
     assert [step.phase for step in outcome.steps if step.changed] == ["only", "select_passages", "success"]
+
+
+def test_passages_that_were_chosen_last_are_worth_more_than_what_is_no_rule() -> None:
+    budget = "The budget is 4,000 euros."
+    state = a_state(a_unit("hello"), a_unit(budget), *a_talk(20, words=100), a_unit("go on"), limit=1503, config=ERROR)
+
+    assert budget in texts(compacted(state, only=to(1503)).state)
+    assert budget not in texts(compacted(state, select_passages=to(1503)).state)
