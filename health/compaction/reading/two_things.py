@@ -60,7 +60,6 @@ NOT_WHICH = frozenset(
 )
 MOST_SUBJECT = 9  # tokens
 FRAMED = re.compile(r"(?:on|in|at) (?:the )?(\w{1,20}+)")
-ZH_LABELLED = re.compile(f"([a-z]{{1,20}}[_./-]?[a-z]{{1,20}})[表库层类包](?=[{CJK}])")
 ZH_FRAMED = re.compile(r"在?([\w.]{2,12}?)[里内中](?![\d午])")
 ZH_NUMBERED = re.compile(f"(第[{ZH_DIGITS}一\\d]{{1,4}}|[{CJK}]{{1,3}}[(（]\\d{{1,2}}[)）]班)")
 # "Shed 7", not "7 sheds", "more than 7", nor "never exceed 7".
@@ -117,11 +116,6 @@ ZH_PART = re.compile(f"的([{CJK}]{{2}})")
 ZH_WHOLE = re.compile(r"事|要求|规[定则]|安排|计划|活动|预[约订]|约[定会]|课程|订[单票]|行程")
 
 
-# Where somebody is, or that they are not there: nobody else's place, and no value of a thing that they look after.
-WHEREABOUTS = re.compile(
-    r"([A-ZÀ-Þ][\w’'-]{1,30}) (?:is|will be|was) "
-    r"(?:out|off|away|back|ill|sick|on (?:leave|holiday|vacation)|in [A-ZÀ-Þ])"
-)
 # What somebody says of themselves: of what is theirs, or of what they do.
 THEIRS = re.compile(r"\b(?:my|mine|i['’]?m)\b|我的|我(?!们)(?=[家爸妈])")
 # Whose thing another one is: "Carol's gets in at 9", "hers is at 10".
@@ -139,9 +133,6 @@ class Head(NamedTuple):
 
 def tell_of_two(new: Statement, old: Statement) -> bool:
     """Whether each states a value of another thing. Sentences of which one states only a name are not judged."""
-    mine, theirs = WHEREABOUTS.match(new.text), WHEREABOUTS.match(old.text)
-    if (mine or theirs) and not (mine and theirs and mine[1] == theirs[1]):
-        return True
     if of_two_speakers(new, old) or _are_framed_otherwise(new.text, old.text) or _is_done_otherwise(new, old):
         return True
     if not (new.text.isascii() and signs_of(new.text).changes) and _are_of_two_people(new.text, old.text):
@@ -215,7 +206,7 @@ def _are_of_two_people(text: str, other: str) -> bool:
 @remembered(SENTENCES)
 def _frame(text: str) -> str:
     """What a sentence says first it is about. A day is a frame only to what is counted."""
-    found = FRAMED.match(text.lower()) or ZH_FRAMED.match(text) or ZH_LABELLED.match(text) or ZH_NUMBERED.match(text)
+    found = FRAMED.match(text.lower()) or ZH_FRAMED.match(text) or ZH_NUMBERED.match(text)
     return "" if found is None or SORTS[Sort.DAY].match(found[1].title()) else found[1]
 
 

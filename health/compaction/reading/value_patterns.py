@@ -230,7 +230,7 @@ AFTER_SUBJECT = frozenset(
 # What says no more than that something is so; and what is an attribute of something, no thing itself.
 PLAIN = """
     able actually add address agree agreed allow already alright also always amount another anything appointment around
-    arrive arrives ask asked away bad become begin begins belong belongs better between beyond big book
+    arrive arrives ask asked away bad become begin begins belong belongs better between beyond big
     booked both bring brings budget call called came can care case change changed charge check clear color
     colour come comes contact cool correct cost costs could date day days deadline decide decided deliver
     depart departs different done drop easy else end ends enough error everybody everyone everything except
@@ -240,7 +240,7 @@ PLAIN = """
     matter mean means meant meet mind mistake moment month months morning move moved moves much must name
     need needs never new next nice nope nothing number offer often okay only order ordered owner people per
     person pick picked place plan planned please point possible price put quantity quick rather ready
-    remember report responsible run runs said send sent set several shall short show simple since slot small
+    remember responsible run runs said send sent set several shall short show simple since slot small
     something sorry start starts stated stay stays stop style such sure taken takes talk tell thanks though
     time times together told tomorrow tonight took turn turned turns typo under understood update used usual
     value venue visitors wait wants way week weekend weeks well went whole will wish without word words work
@@ -365,8 +365,6 @@ def stem(word: str) -> str:
 
 
 COMMON = frozenset(map(stem, PLAIN.split())) | STOPWORDS
-# Plain words that are a subject behind "the" or "my", where nothing else is told of.
-THINGS = frozenset("book call offer order plan report work".split())  # noqa: SIM905
 # What is paid for a thing is told of the thing, unless something else is.
 PAID = frozenset(("rent", "fee"))
 ATTRIBUTES = frozenset(

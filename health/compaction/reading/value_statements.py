@@ -38,7 +38,6 @@ from health.compaction.reading.value_patterns import (
     STARTS,
     TALKING,
     TELLS,
-    THINGS,
     UNIT_WORDS,
     ZH_COMMON,
     ZH_GENERIC,
@@ -53,7 +52,6 @@ from health.compaction.reading.value_words import (
     choice_of,
     content_of,
     forms_in,
-    frame_of,
     is_word,
     spelt_in,
     stems_of,
@@ -288,13 +286,9 @@ def _told(text: str, names: frozenset[str]) -> Told:
     named = frozenset(name for clause in stating for name in _attributes(clause) if not _topics(clause, frozenset()))
     if choice := choice_of(text):
         named |= {choice.row}
-    elif stated | named <= named_in:
-        named |= _things([word for clause in stating for word in clause] or tokens)
     bare = _is_bare(text, tokens, content - named_in, stated, named if values.keys() <= CHOSEN else named | named_in)
     if values.keys() - {Sort.NAME} and max(named_in, default="") > CJK_BEGINS:
         named |= named_in  # 李先生周五来 is of him
-    if not (bare or content - named_in or named - named_in):
-        named |= frame_of(tokens, named_in)
     return Told(tokens, values, stated | named or frozenset(_topics(tokens, names)), content | named, bare)
 
 
@@ -318,11 +312,6 @@ def _attributes(clause: Sequence[str]) -> Iterator[str]:
             yield word
         if word > CJK_BEGINS and behind == "§":
             yield from (name for name in ZH_GENERIC if name in word)
-
-
-def _things(tokens: Sequence[str]) -> frozenset[str]:
-    """ "Book" in "send the books to 4 Elm Road"."""
-    return frozenset(word for before, word in itertools.pairwise(tokens) if word in THINGS and before in DETERMINERS)
 
 
 def _is_bare(

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterable, Sequence, Set
+from collections.abc import Collection, Iterable, Sequence
 from operator import add
 from typing import NamedTuple
 
-from health.compaction.reading.text import CJK, STOPWORDS, of_text, remembered
+from health.compaction.reading.text import CJK, of_text, remembered
 from health.compaction.reading.value_patterns import (
     BREAKS,
     CHANGES,
@@ -120,13 +120,6 @@ def stems_of(words: Iterable[str]) -> tuple[str, ...]:
 def content_of(tokens: Sequence[str]) -> Iterable[str]:
     """What says something: words, and pairs of Chinese."""
     return filter(is_word, tokens) if max(tokens, default="") < CJK_BEGINS else _with_pairs(tuple(tokens))
-
-
-def frame_of(tokens: Sequence[str], values: Set[str]) -> frozenset[str]:
-    """All plain words before a name at the end, as one: "write everything". Others may say the same of another."""
-    *before, last = [token for token in tokens if token.isalpha() and token not in STOPWORDS] or [""]
-    is_plain = last in values and len(before) > 1 and values.isdisjoint(before) and max(before) < CJK_BEGINS
-    return frozenset([" ".join(before)] if is_plain else ())
 
 
 @remembered(SENTENCES)
