@@ -75,6 +75,7 @@ NO_THING = frozenset(
     """.split()  # noqa: SIM905 (a list of words reads best as text)
 )
 ZH_OF = re.compile(f"([{CJK}]{{1,6}}?)的([{CJK}]{{1,4}}?)(?:[是叫为]|(?<!现)在)")
+ZH_SAID = re.compile(f"[{CJK}§][{CJK}]")
 # A Chinese sentence begins with so few characters that tell which thing is meant. These tell none.
 LONGEST_HEAD = 2
 ZH_OPENS_NO_THING = frozenset(
@@ -137,7 +138,7 @@ def tell_of_two(new: Statement, old: Statement) -> bool:
         return True
     if not (new.text.isascii() and signs_of(new.text).changes) and _are_of_two_people(new.text, old.text):
         return True
-    if not new.text.isascii() and _open_otherwise(new.text, old.text):
+    if not new.text.isascii() and _open_otherwise("".join(new.tokens), "".join(old.tokens)):
         return True
     if not (new.has_value and old.has_value):
         return False
@@ -181,10 +182,10 @@ def _are_framed_otherwise(text: str, other: str) -> bool:
 
 
 def _open_otherwise(text: str, other: str) -> bool:
-    """读操作 and 写操作, 我喝茶 and 客人喝茶: what stands before that which both say tells which is meant."""
+    """读操作 and 写操作, 我喝茶 and 客人喝茶, 阳台§刷漆 and 厨房§刷漆: what stands before that which both say."""
     for mine, theirs in itertools.product(range(1, LONGEST_HEAD + 1), repeat=2):
         same = text[mine : mine + 2]
-        if len(same) == 2 and same == other[theirs : theirs + 2] and min(same) > CJK_BEGINS and same.isalpha():
+        if len(same) == 2 and same == other[theirs : theirs + 2] and ZH_SAID.fullmatch(same):
             heads = text[:mine], other[:theirs]
             return heads[0][-1] != heads[1][-1] and all(map(_is_a_head, heads))
     return False

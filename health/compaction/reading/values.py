@@ -364,10 +364,7 @@ def _is_of_another(new: Statement, old: Statement, shared: frozenset[str]) -> bo
     mine, theirs = set(_qualifiers(new, shared)), set(_qualifiers(old, shared))
     if mine and (_unsaid(mine, old) - (frozenset() if theirs else PAID) or _unsaid(theirs, new)):
         return True
-    if _is_marked_otherwise(new, old, shared) or _belongs_to_others(new, old, shared) or tell_of_two(new, old):
-        return True
-    lead, known = _lead(new), old.content if signs_of(new.text).changes else frozenset[str]()
-    return bool(lead and (led := _lead(old))) and lead.isdisjoint(led | known)
+    return _is_marked_otherwise(new, old, shared) or _belongs_to_others(new, old, shared) or tell_of_two(new, old)
 
 
 def _belongs_to_others(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
@@ -381,13 +378,6 @@ def _is_marked_otherwise(new: Statement, old: Statement, shared: frozenset[str])
     mine = marks_on(new.text, shared)
     theirs = marks_on(old.text, shared) if mine else {}
     return any(theirs[word].isdisjoint(marks) for word, marks in mine.items() if word in theirs)
-
-
-def _lead(one: Statement) -> frozenset[str]:
-    """What a Chinese sentence begins with, before its value: that is what it is about."""
-    if "§" not in one.tokens or max(one.content, default="") < CJK_BEGINS:
-        return frozenset()
-    return frozenset(content_of(one.tokens[: one.tokens.index("§")]))
 
 
 def _qualifiers(one: Statement, shared: frozenset[str]) -> Iterator[str]:
