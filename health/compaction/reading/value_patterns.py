@@ -25,7 +25,6 @@ class Sort(IntEnum):
     PLACE = 4
     AMOUNT = 5
     NAME = 6
-    CHOICE = 7
 
 
 CHOSEN = frozenset((Sort.NAME, Sort.PLACE))

@@ -7,7 +7,6 @@ where small words tell little, it is whatever else is said.
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -49,7 +48,6 @@ from health.compaction.reading.value_patterns import (
 )
 from health.compaction.reading.value_words import (
     CJK_BEGINS,
-    choice_of,
     content_of,
     forms_in,
     is_word,
@@ -284,8 +282,6 @@ def _told(text: str, names: frozenset[str]) -> Told:
     stating = _clauses_with(named_in | {"§"}, rest) if named_in or "§" in tokens else []
     stated = frozenset(_topics([word for clause in stating for word in (*clause, ",")], names))
     named = frozenset(name for clause in stating for name in _attributes(clause) if not _topics(clause, frozenset()))
-    if choice := choice_of(text):
-        named |= {choice.row}
     bare = _is_bare(text, tokens, content - named_in, stated, named if values.keys() <= CHOSEN else named | named_in)
     if values.keys() - {Sort.NAME} and max(named_in, default="") > CJK_BEGINS:
         named |= named_in  # 李先生周五来 is of him
@@ -341,9 +337,6 @@ def _values(text: str, names: frozenset[str]) -> tuple[Mapping[Sort, frozenset[s
     """The values of a sentence by their sorts, and the sentence with a mark in the place of all but names."""
     found: dict[Sort, frozenset[str]] = {}
     rest = text
-    if choice := choice_of(text):
-        found[Sort.CHOICE] = _as_values([choice.said])
-        rest = re.sub(re.escape(choice.said), " § ", text, count=1, flags=re.I)
     sorts = ENGLISH_SORTS if text.isascii() else SORTS
     for sort in VALUES if may_hold_values(text.lower()) else ():
         if hits := sorts[sort].findall(rest):

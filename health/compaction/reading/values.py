@@ -17,7 +17,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, takewhile
 
 from health.compaction.reading.in_place import tell_of_another
 from health.compaction.reading.ledger_patterns import is_errand
@@ -43,6 +43,7 @@ from health.compaction.reading.value_patterns import (
     ANYBODY,
     CHANGES,
     CHOSEN,
+    DETERMINERS,
     OPENS_CHANGE,
     PAID,
     PAIRS,
@@ -50,7 +51,7 @@ from health.compaction.reading.value_patterns import (
     units_of,
 )
 from health.compaction.reading.value_statements import Said, Statement, statements, subjects
-from health.compaction.reading.value_words import CJK_BEGINS, choice_of, content_of, heads_of, marks_on, words_before
+from health.compaction.reading.value_words import CJK_BEGINS, heads_of, marks_on, words_before
 
 # Of the newest statements with a word, so many are looked up, and so many that share most are compared: time stays
 # linear in what was said.
@@ -221,9 +222,8 @@ class Book:
         corrects = signs_of(new.text).opens
         if not (new.values.keys() - CHOSEN or corrects or signs_of(new.text).changes or signs_of(new.text).closes):
             return []  # a name alone corrects nothing
-        for old in reversed(self._recent):
-            if new.turn - old.turn > NEAR:
-                break
+        near = takewhile(lambda old: new.turn - old.turn <= NEAR, reversed(self._recent))
+        for old in sorted(near, key=lambda old: not _ask_alike(new, old)):
             if (
                 old not in self.gone
                 and (old.message != new.message or corrects)
@@ -274,16 +274,20 @@ def _shared(new: Statement, old: Statement) -> frozenset[str]:
 
 
 def _is_chosen_anew(new: Statement, old: Statement) -> bool:
-    """ "No, the blue one", right behind a wish that was taken note of."""
-    if new.turn - old.turn != 1 or not (
-        new.heard and old.heard and new.content and old.content and ANYBODY.isdisjoint(new.tokens)
-    ):
+    """ "No, the blue one", right behind a wish that was taken note of; "use spaces instead" behind "use tabs"."""
+    if not (new.heard and old.heard and new.content and old.content and ANYBODY.isdisjoint(new.tokens)):
+        return False
+    if new.turn - old.turn != 1 and not _ask_alike(new, old):
         return False
     low = new.text.lower()
     return (
         bool((CHANGES if new.names else OPENS_CHANGE).search(low) or signs_of(new.text).closes)
         and not (new.values.keys() | old.values.keys()) - CHOSEN
     )
+
+
+def _ask_alike(new: Statement, old: Statement) -> bool:
+    return new.tokens[:1] == old.tokens[:1] and DETERMINERS.isdisjoint(new.tokens[:1])
 
 
 @remembered(PAIRS)
@@ -309,18 +313,9 @@ def _common(new: Statement, old: Statement) -> Sort | None:
         return None  # one file is mended, then another
     if both in NAMED and _forbid_each(new, old):
         return None
-    if both is Sort.CHOICE and _chooses_besides(new, old):
-        return None
     if both is Sort.AMOUNT and (units := units_of(new.text)) and (others := units_of(old.text)) and not units & others:
         return None
     return both
-
-
-def _chooses_besides(new: Statement, old: Statement) -> bool:
-    """ "Never use npm" chooses nothing, "use spaces for the tests" nothing for all else."""
-    if any(choice and choice.refused for choice in (choice_of(new.text), choice_of(old.text))):
-        return True
-    return not (signs_of(new.text).changes or new.topics <= old.topics)
 
 
 def _forbid_each(new: Statement, old: Statement) -> bool:
