@@ -252,33 +252,6 @@ ZH_COMMON = frozenset(
 # What changes, in Chinese, and what stands between a number and what it counts.
 ZH_CHANGING = frozenset("改换调涨降挪延推迟提前减增升恢复变移至得约共需新旧现原")
 ZH_MEASURES = frozenset("个位名把张扇间台辆条层件只本盏棵套双份块根盘")
-# Small words of a row: each says which of several things is meant. The first of them do so wherever they stand.
-ROWS_ANYWHERE = tuple(
-    frozenset(row.split())
-    for row in (
-        "left right 左 右",
-        "front rear",
-        "upper lower",
-        "inner outer",
-        "north south east west",
-        "morning noon afternoon evening night breakfast lunch dinner supper bedtime",
-        "spring summer autumn winter 春 夏 秋 冬",
-        "dev development test testing staging production prod",
-    )
-)
-ROWS = ROWS_ANYWHERE + tuple(
-    frozenset(row.split())
-    for row in (
-        "front back 前 后",
-        "top bottom 上 下",
-        "inside outside 内 外",
-        "to from",
-        "up down",
-        "to back over home return out 去 回 返",
-        "first second third last next final 一 二 三 四 五",
-        "早 中 晚 睡",
-    )
-)
 ZH_RUN = re.compile(r"[\u4e00-\u9fff]{1,40}")
 # What says no more than when: due, over, begins. What stands behind a day without these is what is done then.
 ZH_WHEN = re.compile(
