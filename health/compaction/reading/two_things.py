@@ -27,7 +27,6 @@ from health.compaction.reading.value_patterns import (
     ZH_DIGITS,
     ZH_GENERIC,
     Sort,
-    deeds_of,
     stem,
     units_of,
 )
@@ -76,6 +75,7 @@ NO_THING = frozenset(
 )
 ZH_OF = re.compile(f"([{CJK}]{{1,6}}?)的([{CJK}]{{1,4}}?)(?:[是叫为]|(?<!现)在)")
 ZH_SAID = re.compile(f"[{CJK}§][{CJK}]")
+ZH_DONE, WHEN = re.compile(f"(?<=§)[{CJK}]{{2,8}}"), frozenset((Sort.DAY, Sort.TIME))
 # A Chinese sentence begins with so few characters that tell which thing is meant. These tell none.
 LONGEST_HEAD = 2
 ZH_OPENS_NO_THING = frozenset(
@@ -134,11 +134,13 @@ class Head(NamedTuple):
 
 def tell_of_two(new: Statement, old: Statement) -> bool:
     """Whether each states a value of another thing. Sentences of which one states only a name are not judged."""
-    if of_two_speakers(new, old) or _are_framed_otherwise(new.text, old.text) or _is_done_otherwise(new, old):
+    if of_two_speakers(new, old) or _are_framed_otherwise(new.text, old.text):
         return True
     if not (new.text.isascii() and signs_of(new.text).changes) and _are_of_two_people(new.text, old.text):
         return True
-    if not new.text.isascii() and _open_otherwise("".join(new.tokens), "".join(old.tokens)):
+    if not new.text.isascii() and (
+        _open_otherwise("".join(new.tokens), "".join(old.tokens)) or _are_done_otherwise(new, old)
+    ):
         return True
     if not (new.has_value and old.has_value):
         return False
@@ -149,12 +151,6 @@ def tell_of_two(new: Statement, old: Statement) -> bool:
         or _are_opposite(new, old)
         or _forbid_otherwise(new, old)
     )
-
-
-def _is_done_otherwise(new: Statement, old: Statement) -> bool:
-    """ "The porch is painted on Wednesday" and "the porch is tiled on Friday", 阳台周三刷漆 and 阳台周五换灯."""
-    mine = deeds_of(new.text)
-    return bool(mine and (theirs := deeds_of(old.text))) and mine.isdisjoint(theirs)
 
 
 def of_two_speakers(new: Statement, old: Statement) -> bool:
@@ -189,6 +185,14 @@ def _open_otherwise(text: str, other: str) -> bool:
             heads = text[:mine], other[:theirs]
             return heads[0][-1] != heads[1][-1] and all(map(_is_a_head, heads))
     return False
+
+
+def _are_done_otherwise(new: Statement, old: Statement) -> bool:
+    """阳台周三刷漆 and 阳台周五换灯: what stands behind a day or a time is what is done then."""
+    if WHEN.isdisjoint(new.values) or WHEN.isdisjoint(old.values):
+        return False
+    mine, theirs = (set("".join(ZH_DONE.findall("".join(one.tokens)))) - ZH_COMMON for one in (new, old))
+    return bool(mine and theirs) and mine.isdisjoint(theirs)
 
 
 def _is_a_head(text: str) -> bool:

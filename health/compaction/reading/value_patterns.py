@@ -252,13 +252,6 @@ ZH_COMMON = frozenset(
 # What changes, in Chinese, and what stands between a number and what it counts.
 ZH_CHANGING = frozenset("改换调涨降挪延推迟提前减增升恢复变移至得约共需新旧现原")
 ZH_MEASURES = frozenset("个位名把张扇间台辆条层件只本盏棵套双份块根盘")
-ZH_RUN = re.compile(r"[\u4e00-\u9fff]{1,40}")
-# What says no more than when: due, over, begins. What stands behind a day without these is what is done then.
-ZH_WHEN = re.compile(
-    r"截止|到期|开始|举行|出发|起飞|结束|见面|[交齐完成前后内晚早午夜起止开会走有留空约吗嘛啦哈"
-    + "".join(sorted(ZH_COMMON - {"换"}))
-    + "]"
-)
 ZH_GENERIC = frozenset(
     """
     负责 预算 地址 时间 数量 收货 日期 地点 价格 名字 喜欢 需要 安排 记得 以后 大家 电话 截止
@@ -286,11 +279,6 @@ NO_NAME = ("ed", "ly", *SHORTENED)
 QUOTED = re.compile(
     r"\"[^\"]{25,240}\"|“[^”]{25,240}”|「[^」]{25,240}」|'(?<!\w')[^']{25,240}'(?!\w)"
     r"|“[^”A-Za-z]{5,240}”|「[^」A-Za-z]{5,240}」"
-)
-# What is done to a thing: "the porch is painted", as long as it is no word for when that is to be.
-DONE = re.compile(
-    r"\b(?:is|are|was|were|be|been|being|gets?|got)(?: not| only| first)? "
-    r"(?!schedul|arrang|confirm|fix|expect|reserv|pencil|agreed|rebook|extend|postpon|delay|shift)(?P<deed>[a-z]{2,20}ed)\b"
 )
 # Deeds are done and follow each other; what is handed over ("these are the files") and what a thing has is no wish.
 DEEDS = re.compile(
@@ -350,17 +338,3 @@ ATTRIBUTES = frozenset(
 @remembered(SENTENCES)
 def units_of(text: str) -> frozenset[str]:
     return frozenset(name for name, pattern in UNITS.items() if pattern.search(text.lower()))
-
-
-@remembered(SENTENCES)
-def deeds_of(text: str) -> frozenset[str]:
-    """What is done to a thing on a day or at a time; in Chinese it stands right behind these."""
-    low = text.lower()
-    if not may_hold_values(low):
-        return frozenset()
-    done = [hit["deed"] for hit in DONE.finditer(low)]
-    if not done and text.isascii():
-        return frozenset()
-    times = [hit.end() for sort in (Sort.DAY, Sort.TIME) for hit in SORTS[sort].finditer(text)]
-    behind = [ZH_WHEN.sub("", run[0]) for at in times if (run := ZH_RUN.match(text, at))]
-    return frozenset(done if times else ()).difference(COMMON).union(*(told for told in behind if len(told) > 1))
