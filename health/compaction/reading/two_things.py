@@ -96,18 +96,12 @@ PLACES = re.compile(
 )
 ANYTHING = frozenset("it that this them those everything all".split())  # noqa: SIM905
 DROPPED_INTO = re.compile(r"\bdrop\w{0,4} [a-z' ]{1,40}? (?:into|onto|off)\b")
-NO_LONGER = re.compile(r"\bno longer ([a-z]{2,20}+)")
 # These end the thing itself; any other word behind "no longer" ends what it says.
-ENDING = frozenset(
-    """
-    need needed apply applie hold valid is be relevant necessary required want wanted have has true on happen available
-    use used
-    """.split()  # noqa: SIM905 (a list of words reads best as text)
+NO_LONGER = re.compile(
+    r"\bno longer (?!need|appl|h[oa]|valid|is\b|be\b|relevant|necessary|require|want|true|on\b|available|use)([a-z]{2,20}+)"
 )
-
 # In Chinese what is ended may be a part of something: 仓库的灯. These say no more than that it is about something.
-ZH_PART = re.compile(f"的([{CJK}]{{2}})")
-ZH_WHOLE = re.compile(r"事|要求|规[定则]|安排|计划|活动|预[约订]|约[定会]|课程|订[单票]|行程")
+ZH_WHOLE = re.compile(r"的(?:事|要求|规[定则]|安排|计划|活动|预[约订]|约[定会]|课程|订[单票]|行程)")
 
 
 # What somebody says of themselves: of what is theirs, or of what they do.
@@ -312,7 +306,7 @@ def ends_another(new: Statement, old: Statement, shared: Collection[str]) -> boo
         return True
     if DROPPED_INTO.search(low) or _have_two_subjects(new, old):
         return True
-    if (found := NO_LONGER.search(low)) and ENDING.union(old.tokens).isdisjoint((found[1], stem(found[1]))):
+    if (found := NO_LONGER.search(low)) and stem(found[1]) not in old.tokens:
         return True
     told = [set(map(stem, PLACES.split(words)[0].split())) for words in ENDED.findall(low)]
     ended = list(filter(None, told))
@@ -321,12 +315,8 @@ def ends_another(new: Statement, old: Statement, shared: Collection[str]) -> boo
 
 def _ends_a_part(new: Statement, old: Statement, shared: Collection[str]) -> bool:
     """仓库的灯坏了，不用修 ends no rent of the 仓库."""
-    told = " ".join(new.tokens)
-    part = ZH_PART.search(told)
-    if not part or ZH_WHOLE.match(part[1]) or part[1][0] in old.text:
-        return False
-    owner, rest = told[: part.start()], told[part.end() :]
-    return bool(shared) and all(word in owner and word not in rest for word in shared)
+    parts = (part for word in shared for part in ZH_WHOLE.sub("", new.text).split(f"{word}的")[1:])
+    return any(part[:1] not in old.text for part in parts)
 
 
 def _forbid_otherwise(new: Statement, old: Statement) -> bool:
