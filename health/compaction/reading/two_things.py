@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Container, Iterable
+from collections.abc import Collection
 from typing import NamedTuple
 
 from health.compaction.reading.signs import signs_of
@@ -68,6 +68,7 @@ LIMIT = re.compile(
 )
 ZH_OF = re.compile(f"([{CJK}]{{1,6}}?)的([{CJK}]{{1,4}}?)(?:[是叫为]|(?<!现)在)")
 ZH_SAID = re.compile(f"[{CJK}§][{CJK}]")
+ZH_SMALL = "".join(ZH_COMMON)
 ZH_DONE, WHEN = re.compile(f"(?<=§)[{CJK}]{{2,8}}"), frozenset((Sort.DAY, Sort.TIME))
 # A Chinese sentence begins with so few characters that tell which thing is meant. These tell none.
 LONGEST_HEAD = 2
@@ -76,15 +77,7 @@ ZH_OPENS_NO_THING = frozenset(
 )
 WAYS = frozenset("long wide high tall deep thick heavy broad".split())  # noqa: SIM905
 ZH_WAY = re.compile("([长宽高深厚重])[约是为有]? ?§")
-OPPOSITES = (("minimum", "maximum"), ("min", "max"), ("open", "close"), ("start", "end"), ("arrive", "leave"))
-ZH_OPPOSITES = (
-    ("开门", "关门"),
-    ("营业", "打烊"),
-    ("开始", "结束"),
-    ("出发", "到达"),
-    ("起飞", "降落"),
-    ("上班", "下班"),
-)
+ONE_END, OTHER_END = (frozenset(words.split()) for words in ("open start begin arrive", "close end leave depart"))
 ZH_CHANGED = re.compile("[改换](?![成到为])|现在|不再")
 # What somebody ends: the words behind "cancel". What "is cancelled" stands before it.
 ENDED = re.compile(
@@ -98,7 +91,8 @@ ANYTHING = frozenset("it that this them those everything all".split())  # noqa: 
 DROPPED_INTO = re.compile(r"\bdrop\w{0,4} [a-z' ]{1,40}? (?:into|onto|off)\b")
 # These end the thing itself; any other word behind "no longer" ends what it says.
 NO_LONGER = re.compile(
-    r"\bno longer (?!need|appl|h[oa]|valid|is\b|be\b|relevant|necessary|require|want|true|on\b|available|use)([a-z]{2,20}+)"
+    r"\bno longer (?!need|appl|h[oa]|valid|is\b|be\b|relevant|necessary|require|want|true|on\b|available|use)"
+    r"([a-z]{2,20}+)"
 )
 # In Chinese what is ended may be a part of something: 仓库的灯. These say no more than that it is about something.
 ZH_WHOLE = re.compile(r"的(?:事|要求|规[定则]|安排|计划|活动|预[约订]|约[定会]|课程|订[单票]|行程)")
@@ -108,7 +102,7 @@ ZH_WHOLE = re.compile(r"的(?:事|要求|规[定则]|安排|计划|活动|预[�
 THEIRS = re.compile(r"\b(?:my|mine|i['’]?m)\b|我的|我(?!们)(?=[家爸妈])")
 # Whose thing another one is: "Carol's gets in at 9", "hers is at 10".
 OWNER = re.compile(r"([A-ZÀ-Þ][\w-]{1,30}(?=['’]s )|[Hh]ers|[Hh]is|[Tt]heirs)(?:['’]s)? (?:is|was|[a-z]{2,20}s)\b")
-THEY_DO = re.compile(r"\bi\b|我(?!们)")
+OWN = re.compile(r"\b(?:i|my|mine|i['’]?m)\b|我(?!们)")
 
 
 class Head(NamedTuple):
@@ -135,7 +129,7 @@ def tell_of_two(new: Statement, old: Statement) -> bool:
         _count_two_things(new.text, old.text)
         or _begin_otherwise(new, old)
         or _measure_otherwise(new.tokens, old.tokens)
-        or _are_opposite(new, old)
+        or _are_opposite({*new.tokens}, {*old.tokens})
         or _forbid_otherwise(new, old)
     )
 
@@ -150,12 +144,7 @@ def of_two_speakers(new: Statement, old: Statement) -> bool:
     sign, mine, theirs = signs_of(new.text), new.text.lower(), old.text.lower()
     if new.bare and not (sign.opens or sign.changes or sign.closes):
         return True
-    if THEIRS.search(mine) or THEIRS.search(theirs):
-        return True
-    does = THEY_DO.search(mine) is not None
-    if THEY_DO.search(theirs):
-        return does or new.bare
-    return does and not sign.changes
+    return bool(OWN.search(theirs) or THEIRS.search(mine) or (OWN.search(mine) and not sign.changes))
 
 
 def _are_framed_otherwise(text: str, other: str) -> bool:
@@ -178,8 +167,8 @@ def _are_done_otherwise(new: Statement, old: Statement) -> bool:
     """阳台周三刷漆 and 阳台周五换灯: what stands behind a day or a time is what is done then."""
     if WHEN.isdisjoint(new.values) or WHEN.isdisjoint(old.values):
         return False
-    mine, theirs = (set("".join(ZH_DONE.findall("".join(one.tokens)))) - ZH_COMMON for one in (new, old))
-    return bool(mine and theirs) and mine.isdisjoint(theirs)
+    mine, theirs = ("".join(ZH_DONE.findall("".join(one.tokens))).strip(ZH_SMALL) for one in (new, old))
+    return bool(mine and theirs) and (set(mine).isdisjoint(theirs) or (mine[1:] == theirs[1:] and mine != theirs))
 
 
 def _is_a_head(text: str) -> bool:
@@ -288,15 +277,9 @@ def _measure_otherwise(told: tuple[str, ...], other: tuple[str, ...]) -> bool:
     return bool(mine and theirs) and mine.isdisjoint(theirs)
 
 
-def _are_opposite(new: Statement, old: Statement) -> bool:
-    """Of a pair of opposites each has one: "the shop opens", "the shop closes"."""
-    if new.text.isascii():
-        return _oppose(new.tokens, old.tokens, OPPOSITES)
-    return _oppose(new.text, old.text, ZH_OPPOSITES)
-
-
-def _oppose(mine: Container[str], theirs: Container[str], pairs: Iterable[tuple[str, str]]) -> bool:
-    return any((one in mine and other in theirs) or (other in mine and one in theirs) for one, other in pairs)
+def _are_opposite(told: set[str], other: set[str]) -> bool:
+    """ "The shop opens", "the shop closes"."""
+    return bool((told & ONE_END and other & OTHER_END) or (told & OTHER_END and other & ONE_END))
 
 
 def ends_another(new: Statement, old: Statement, shared: Collection[str]) -> bool:
