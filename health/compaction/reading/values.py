@@ -170,11 +170,10 @@ class Book:
         return [] if found and self._could_mean_another(new, found[-1], alike) else found
 
     def _could_mean_another(self, new: Statement, old: Statement, alike: Iterable[Statement]) -> bool:
-        """ "Make the budget 700", where a food budget and a travel budget were stated."""
+        """ "The office opens at 8:00", where one in Bonn and one in Kiel were told of."""
         others = (one for one in alike if one is not old and _common(new, one) and self._is_near(new, one))
-        return any(
-            _shared(new, one) == _shared(new, old) and _is_of_another(one, old, _shared(one, old)) for one in others
-        )
+        same = (one for one in others if _shared(new, one) == _shared(new, old))
+        return any(_common(old, one) or _is_of_another(one, old, _shared(one, old)) for one in same)
 
     def _alike(self, new: Statement) -> list[Statement]:
         """The statements in force that share most, in order."""

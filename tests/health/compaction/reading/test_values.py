@@ -364,6 +364,8 @@ def test_corrections_and_withdrawals_stand_and_what_they_end_does_not(said: tupl
         ("Fix E40117 in the parser.", "Fix E50224 in the printer."),
         ("IDLE_SECONDS should be forty.", "MOST_PAGES should be ninety."),
         ("The choir sings at 18:00.", "Last Monday the choir sang at 17:00."),
+        # One of two, but nobody says which.
+        ("The office in Bonn opens at 9:00.", "The office in Kiel opens at 10:00.", "The office opens at 8:00 now."),
         # Of what is forbidden there may be any number.
         ("Never touch server web1.", "Never touch server web2."),
         ("Never delete table users_old.", "Never delete table orders_old.", "Never delete table items_old."),
