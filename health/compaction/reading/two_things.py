@@ -59,7 +59,6 @@ NOT_WHICH = frozenset(
 )
 MOST_SUBJECT = 9  # tokens
 FRAMED = re.compile(r"(?:on|in|at) (?:the )?(\w{1,20}+)")
-ZH_FRAMED = re.compile(r"在?([\w.]{2,12}?)[里内中](?![\d午])")
 ZH_NUMBERED = re.compile(f"(第[{ZH_DIGITS}一\\d]{{1,4}}|[{CJK}]{{1,3}}[(（]\\d{{1,2}}[)）]班)")
 # What a ban allows up to here: "never more than 30", "never after 18:00". Any other number tells what is banned.
 LIMIT = re.compile(
@@ -98,10 +97,9 @@ NO_LONGER = re.compile(
 ZH_WHOLE = re.compile(r"的(?:事|要求|规[定则]|安排|计划|活动|预[约订]|约[定会]|课程|订[单票]|行程)")
 
 
-# What somebody says of themselves: of what is theirs, or of what they do.
-THEIRS = re.compile(r"\b(?:my|mine|i['’]?m)\b|我的|我(?!们)(?=[家爸妈])")
 # Whose thing another one is: "Carol's gets in at 9", "hers is at 10".
 OWNER = re.compile(r"([A-ZÀ-Þ][\w-]{1,30}(?=['’]s )|[Hh]ers|[Hh]is|[Tt]heirs)(?:['’]s)? (?:is|was|[a-z]{2,20}s)\b")
+# What somebody says of themselves.
 OWN = re.compile(r"\b(?:i|my|mine|i['’]?m)\b|我(?!们)")
 
 
@@ -115,7 +113,7 @@ class Head(NamedTuple):
 
 def tell_of_two(new: Statement, old: Statement) -> bool:
     """Whether each states a value of another thing. Sentences of which one states only a name are not judged."""
-    if of_two_speakers(new, old) or _are_framed_otherwise(new.text, old.text):
+    if of_two_speakers(new, old) or _are_framed_otherwise(new, old):
         return True
     if not (new.text.isascii() and signs_of(new.text).changes) and _are_of_two_people(new.text, old.text):
         return True
@@ -127,7 +125,7 @@ def tell_of_two(new: Statement, old: Statement) -> bool:
         return False
     return (
         _count_two_things(new.text, old.text)
-        or _begin_otherwise(new, old)
+        or _have_two_subjects(new, old)
         or _measure_otherwise(new.tokens, old.tokens)
         or _are_opposite({*new.tokens}, {*old.tokens})
         or _forbid_otherwise(new, old)
@@ -144,13 +142,25 @@ def of_two_speakers(new: Statement, old: Statement) -> bool:
     sign, mine, theirs = signs_of(new.text), new.text.lower(), old.text.lower()
     if new.bare and not (sign.opens or sign.changes or sign.closes):
         return True
-    return bool(OWN.search(theirs) or THEIRS.search(mine) or (OWN.search(mine) and not sign.changes))
+    return bool(OWN.search(theirs) or (OWN.search(mine) and not sign.changes))
 
 
-def _are_framed_otherwise(text: str, other: str) -> bool:
-    """ "In dev.yaml debug is on" and "in prod.yaml debug is off"; 日志里 and 报告里."""
-    mine, theirs = _frame(text), _frame(other)
-    return bool(mine and theirs) and mine != theirs
+def _are_framed_otherwise(new: Statement, old: Statement) -> bool:
+    """ "In dev.yaml debug is on" and "in prod.yaml debug is off". A day is a frame only to what is counted: "on Monday I
+    have 3 meetings"."""
+    mine, theirs = _frame(new.text), _frame(old.text)
+    if not (mine and theirs) or mine == theirs:
+        return False
+    counted = {Sort.AMOUNT} if signs_of(new.text).changes else {Sort.AMOUNT, Sort.TIME}
+    is_a_day = SORTS[Sort.DAY].match(mine.title()) or SORTS[Sort.DAY].match(theirs.title())
+    return not is_a_day or bool(counted & new.values.keys() & old.values.keys())
+
+
+@remembered(SENTENCES)
+def _frame(text: str) -> str:
+    """What a sentence says first it is about."""
+    found = FRAMED.match(text.lower()) or ZH_NUMBERED.match(text) or SORTS[Sort.DAY].match(text)
+    return found[found.lastindex or 0] if found else ""
 
 
 def _open_otherwise(text: str, other: str) -> bool:
@@ -184,13 +194,6 @@ def _are_of_two_people(text: str, other: str) -> bool:
     return bool(mine and theirs) and mine != theirs
 
 
-@remembered(SENTENCES)
-def _frame(text: str) -> str:
-    """What a sentence says first it is about. A day is a frame only to what is counted."""
-    found = FRAMED.match(text.lower()) or ZH_FRAMED.match(text) or ZH_NUMBERED.match(text)
-    return "" if found is None or SORTS[Sort.DAY].match(found[1].title()) else found[1]
-
-
 def _count_two_things(text: str, other: str) -> bool:
     """ "The house has 3 rooms" and "the house has 2 floors": numbers of two things, not two numbers of one."""
     units, others = units_of(text), units_of(other)
@@ -216,21 +219,6 @@ def counted_in(text: str) -> frozenset[str]:
     found = [stem(word) for phrase in COUNTED.findall(text.lower()) for word in phrase.split()]
     runs = () if text.isascii() else (run for run in ZH_COUNTED.findall(text) if run[0] not in ZH_COMMON)
     return frozenset((*found, *(letter for run in runs for letter in run if letter not in "子儿头")))
-
-
-def _begin_otherwise(new: Statement, old: Statement) -> bool:
-    """ "Platform 4 has" and "platform 6 has", "on Monday I have 3" and "on Tuesday I have 5"."""
-    framed, frame = _when(new.text), _when(old.text)
-    counted = {Sort.AMOUNT} if signs_of(new.text).changes else {Sort.AMOUNT, Sort.TIME}
-    if framed and frame and framed != frame and counted & new.values.keys() & old.values.keys():
-        return True
-    return _have_two_subjects(new, old)
-
-
-def _when(text: str) -> str:
-    found = FRAMED.match(text.lower())
-    day = SORTS[Sort.DAY].match(text)
-    return found[1] if found else day[0] if day else ""
 
 
 def _have_two_subjects(new: Statement, old: Statement) -> bool:

@@ -219,7 +219,6 @@ OF = frozenset("for of about with to on in".split())  # noqa: SIM905
 ASIDE = frozenset("for about of with concerning regarding".split())  # noqa: SIM905
 INDEFINITE, STARTS = frozenset(("a", "an", "A", "An")), frozenset(".!?:…")
 TALKING = frozenset((Role.USER, Role.ASSISTANT))
-ONES = frozenset(("one", "ones"))
 BREAKS = frozenset((".", ",", ";", ":", "—", "so", "and", "but"))
 AFTER_SUBJECT = frozenset(
     """

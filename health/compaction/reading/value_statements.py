@@ -31,7 +31,6 @@ from health.compaction.reading.value_patterns import (
     IN_CHARGE,
     INDEFINITE,
     NO_NAME,
-    ONES,
     QUOTED,
     SORTS,
     STARTS,
@@ -372,7 +371,7 @@ def _topics(tokens: Sequence[str], names: frozenset[str]) -> list[str]:
         if begun and len(phrase) < LONGEST_PHRASE and is_word(token) and not (phrase and token.endswith("ed")):
             phrase.append(token)
             continue
-        if phrase and (certain or token in AFTER_SUBJECT) and token not in ATTRIBUTES and token not in ONES:
+        if phrase and (certain or token in AFTER_SUBJECT) and token not in ATTRIBUTES:
             found += phrase
         certain = token in DETERMINERS or token in ASIDE
         begun, phrase = certain or token in BREAKS, []
