@@ -50,6 +50,8 @@ VERBS = frozenset(
 MANY = frozenset("have need want sell".split())  # noqa: SIM905
 # What a sentence begins with that has no subject of its own.
 NOBODY = frozenset("i we you he she it they this that there what who how".split())  # noqa: SIM905
+# What a short Chinese sentence says something to be, or to have become.
+ZH_SUBJECT = re.compile(f"(?:现在)?([{CJK}]{{1,8}}?)(?:现在)?(?:是|叫|用|[改换变]?[成为])")
 # Before a thing these say that it is the newest or the one of before, not which one it is.
 NOT_WHICH = frozenset(
     """
@@ -146,8 +148,7 @@ def of_two_speakers(new: Statement, old: Statement) -> bool:
 
 
 def _are_framed_otherwise(new: Statement, old: Statement) -> bool:
-    """ "In dev.yaml debug is on" and "in prod.yaml debug is off". A day is a frame only to what is counted: "on Monday I
-    have 3 meetings"."""
+    """ "In dev.yaml debug is on" and "in prod.yaml debug is off"; a day is a frame only to what is counted."""
     mine, theirs = _frame(new.text), _frame(old.text)
     if not (mine and theirs) or mine == theirs:
         return False
@@ -246,7 +247,10 @@ def _subject(told: tuple[str, ...]) -> Head:
 
 
 def begin_alike(new: Statement, old: Statement) -> bool:
-    """ "The tomatoes go …": what follows is told of the same."""
+    """ "The tomatoes go …", 分支现在是…: what follows is told of the same."""
+    if not new.text.isascii():
+        one, other = ZH_SUBJECT.match(new.text), ZH_SUBJECT.match(old.text)
+        return one is not None and other is not None and one[1] == other[1]
     mine, theirs = _subject(new.tokens), _subject(old.tokens)
     return bool(mine.words) and mine[:2] == theirs[:2] and mine.verb not in MANY
 

@@ -245,7 +245,7 @@ PLAIN = """
     works world worth write wrong yay yea year years yep yesterday mr mrs ms dr
 """
 ZH_COMMON = frozenset(
-    "的了是在一我你他她它们这那就都也还和与把被给到从为以要能可吧吗呢啊呀哦嗯不没有很最再又才只先后上下个些点元块月日号时分用做来"
+    "的了是在一我你他她它们这那就都也还和与把被给到从为以要能可吧吗呢啊呀哦嗯不没有很最再又才只先后上下个些点元块月日号时用做来"
     "去说看想让请问好谢应该知道送寄找定写改换更由归"
 )
 # What changes, in Chinese, and what stands between a number and what it counts.
@@ -253,7 +253,7 @@ ZH_CHANGING = frozenset("改换调涨降挪延推迟提前减增升恢复变移�
 ZH_MEASURES = frozenset("个位名把张扇间台辆条层件只本盏棵套双份块根盘")
 ZH_GENERIC = frozenset(
     """
-    负责 预算 地址 时间 数量 收货 日期 地点 价格 名字 喜欢 需要 安排 记得 以后 大家 电话 截止
+    负责 预算 地址 时间 分钟 数量 收货 日期 地点 价格 名字 喜欢 需要 安排 记得 以后 大家 电话 截止
     """.split()  # noqa: SIM905 (a list of words reads best as text)
 )
 ZH_NAME = re.compile(
