@@ -52,9 +52,9 @@ def nothing_changed(units: Any) -> Any:
 
 
 def nothing_told_anew(units: Any) -> Any:
-    from health.compaction.trimming.records import ToldAnew
+    from health.compaction.trimming.records import Superseded
 
-    return ToldAnew(results=frozenset(), rows={})
+    return Superseded(results=frozenset(), rows={})
 
 
 # The replacement of each part, by the name of the function that is replaced.
@@ -62,7 +62,7 @@ PARTS: dict[str, Off] = {
     "what is no longer in force leaves": {CORE + "choosing.sources.in_force": nothing_changed},
     "changed, stated and named weigh more": {PASSAGES + name: 1.0 for name in ("HOLDS", "CHANGED", "NAMED")},
     "statements weigh more than questions": {PASSAGES + "STATEMENT": 1.0},
-    "newest result of a record only": {CORE + "choosing.sources.told_anew": nothing_told_anew},
+    "newest result of a record only": {CORE + "choosing.sources.superseded": nothing_told_anew},
     "rows of key=value": {CORE + "choosing.sources.in_rows": as_it_is},
     "no exact repeat": {CORE + "choosing.sources._said_again": nothing},
     "typed words first": {PASSAGES + "USER_SHARE": 0.0},

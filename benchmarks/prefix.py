@@ -31,7 +31,8 @@ from benchmarks.llama import MODEL, server
 from dialogs.agents.writes import add_reminder, write_taskdoc
 from dialogs.driver.run import drive
 from dialogs.models import LLM, Agent, Dialog, Provider
-from dialogs.models.dialog import Author, OwnTools
+from dialogs.models.dialog import OwnTools
+from dialogs.models.reminder import Author
 from dialogs.pages.writes import create_dialog
 from dialogs.turns.writes.messages import post_message
 from tests.overflow.talk import prose

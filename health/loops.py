@@ -35,7 +35,7 @@ _TIMES = re.compile(
 LEAST_TO_SHRINK = 200
 
 
-class Kind(StrEnum):
+class SignKind(StrEnum):
     CALLS = "equal_calls"
     ERRORS = "equal_errors"
     ANSWERS = "similar_answers"
@@ -43,7 +43,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Call:
+class EndedCall:
     """A call that has ended. Arguments and outcome are only compared: hashes are enough."""
 
     name: str
@@ -53,18 +53,18 @@ class Call:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class AnswerStep:
     """One answer, and its calls."""
 
     text: str = ""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[EndedCall, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoopSign:
     """`count` calls of `tool`, or answers. Answers also have numbers: percent alike; characters of first and last."""
 
-    kind: Kind
+    kind: SignKind
     count: int
     tool: str = ""
     numbers: tuple[int, ...] = ()
@@ -78,25 +78,25 @@ class LoopFinding:
     over_hits: int = 0
 
 
-def find_loop(steps: Sequence[Step], *, over_hits: int = 0) -> LoopFinding | None:
+def find_loop(steps: Sequence[AnswerStep], *, over_hits: int = 0) -> LoopFinding | None:
     """The signs of a loop at the end of these steps, oldest first; None if there are none."""
     steps = steps[-MOST_STEPS:]
     less = 1 if over_hits else 0
     texts = _texts(steps)
     seen = (
-        *_repeated(steps, Kind.CALLS, _as_call, enough=REPEATED - less),
-        *_repeated(steps, Kind.ERRORS, _as_error, enough=REPEATED - less),
+        *_repeated(steps, SignKind.CALLS, _as_call, enough=REPEATED - less),
+        *_repeated(steps, SignKind.ERRORS, _as_error, enough=REPEATED - less),
         *_answers_alike(texts, less=less),
         *_shrinking([len(text) for text in texts], enough=SHRINKING - less),
     )
     return LoopFinding(seen=seen, over_hits=over_hits) if seen else None
 
 
-def _as_call(call: Call) -> Hashable:
+def _as_call(call: EndedCall) -> Hashable:
     return None if call.failed else (call.name, call.arguments, _timeless(call.outcome))
 
 
-def _as_error(call: Call) -> Hashable:
+def _as_error(call: EndedCall) -> Hashable:
     """What two equal errors have in common: the tool and the message, not the arguments."""
     return (call.name, _timeless(call.outcome)) if call.failed else None
 
@@ -105,7 +105,7 @@ def _timeless(outcome: str) -> str:
     return _TIMES.sub("", outcome)
 
 
-def _with_progress(steps: Sequence[Step]) -> Iterator[tuple[Step, bool]]:
+def _with_progress(steps: Sequence[AnswerStep]) -> Iterator[tuple[AnswerStep, bool]]:
     """Each step, and whether one of its calls had a result that is new among these steps."""
     known: set[Hashable] = set()
     for step in steps:
@@ -114,7 +114,9 @@ def _with_progress(steps: Sequence[Step]) -> Iterator[tuple[Step, bool]]:
         known |= brought
 
 
-def _repeated(steps: Sequence[Step], kind: Kind, key: Callable[[Call], Hashable], *, enough: int) -> Iterator[LoopSign]:
+def _repeated(
+    steps: Sequence[AnswerStep], kind: SignKind, key: Callable[[EndedCall], Hashable], *, enough: int
+) -> Iterator[LoopSign]:
     """Calls repeated since the last progress. Steps are counted: equal calls of one answer count once."""
     counts = Counter[Hashable]()
     names = {key(call): call.name for step in steps for call in step.calls}
@@ -127,7 +129,7 @@ def _repeated(steps: Sequence[Step], kind: Kind, key: Callable[[Call], Hashable]
             yield LoopSign(kind=kind, count=count, tool=names[found])
 
 
-def _texts(steps: Sequence[Step]) -> list[str]:
+def _texts(steps: Sequence[AnswerStep]) -> list[str]:
     """The texts of the answers since the last progress; answers that only make calls have none."""
     texts: list[str] = []
     for step, is_new in _with_progress(steps):
@@ -158,7 +160,7 @@ def _alike(texts: list[str], *, enough: int) -> Iterator[LoopSign]:
             break
         found.append(like)
     if len(found) + 1 >= enough:
-        yield LoopSign(kind=Kind.ANSWERS, count=len(found) + 1, numbers=(int(min(found) * 100),))
+        yield LoopSign(kind=SignKind.ANSWERS, count=len(found) + 1, numbers=(int(min(found) * 100),))
 
 
 def _shrinking(lengths: list[int], *, enough: int) -> Iterator[LoopSign]:
@@ -167,7 +169,7 @@ def _shrinking(lengths: list[int], *, enough: int) -> Iterator[LoopSign]:
         start -= 1
     shrunk = lengths[start:]
     if len(shrunk) >= enough and shrunk[0] >= LEAST_TO_SHRINK and shrunk[-1] * 2 <= shrunk[0]:
-        yield LoopSign(kind=Kind.SHRINKING, count=len(shrunk), numbers=(shrunk[0], shrunk[-1]))
+        yield LoopSign(kind=SignKind.SHRINKING, count=len(shrunk), numbers=(shrunk[0], shrunk[-1]))
 
 
 # --- The similarity of two texts in any language, in linear time ---

@@ -12,7 +12,7 @@ from django.db.models import BigIntegerField, Max, QuerySet, UUIDField
 
 from dominds.prepared import Many, prepared
 from health.models import HealthReading
-from health.monitor.levels import Configured, Thresholds, clamped, context_window, percent_text, thresholds
+from health.monitor.levels import Configured, clamped, context_window, percent_text, thresholds
 
 # Why a reading does not describe the dialog's present context.
 LEFT = ("compacted", "undone", "new_course", "other_branch", "other_window")
@@ -45,10 +45,8 @@ class Meter:
     fill: float | None = None
     optimal_max_tokens: int | None = None
     optimal_configured: bool = False
-    optimal_tick: float | None = None
     critical_max_tokens: int | None = None
     critical_configured: bool = False
-    critical_tick: float | None = None
     # Generations are numbered within their course.
     course_number: int | None = None
     generation_number: int | None = None
@@ -61,6 +59,14 @@ class Meter:
     def is_left(self) -> bool:
         """Are its numbers of a former context of the dialog?"""
         return self.stale in LEFT
+
+    @property
+    def optimal_tick(self) -> float | None:
+        return _tick(self.optimal_max_tokens, self.context_window)
+
+    @property
+    def critical_tick(self) -> float | None:
+        return _tick(self.critical_max_tokens, self.context_window)
 
     @property
     def value(self) -> int | None:
@@ -156,19 +162,15 @@ def _limits_now(configured: Configured, *, window_source: str, llm_name: str) ->
     blank = Meter(level=HealthReading.Level.UNKNOWN, llm_name=llm_name)
     if window is None:
         return blank
-    blank = replace(blank, context_window=window, window_source=window_source)
-    return _with_ceilings(blank, thresholds(configured, window=window))
-
-
-def _with_ceilings(shown: Meter, limits: Thresholds) -> Meter:
+    limits = thresholds(configured, window=window)
     return replace(
-        shown,
+        blank,
+        context_window=window,
+        window_source=window_source,
         optimal_max_tokens=limits.optimal_max_tokens,
         optimal_configured=limits.optimal_configured,
-        optimal_tick=_tick(limits.optimal_max_tokens, shown.context_window),
         critical_max_tokens=limits.critical_max_tokens,
         critical_configured=limits.critical_configured,
-        critical_tick=_tick(limits.critical_max_tokens, shown.context_window),
     )
 
 
@@ -194,10 +196,8 @@ def _from_reading(reading: HealthReading) -> Meter:
         fill=None if share is None else clamped(share),
         optimal_max_tokens=reading.optimal_max_tokens,
         optimal_configured=reading.optimal_configured,
-        optimal_tick=_tick(reading.optimal_max_tokens, reading.context_window),
         critical_max_tokens=reading.critical_max_tokens,
         critical_configured=reading.critical_configured,
-        critical_tick=_tick(reading.critical_max_tokens, reading.context_window),
         course_number=generation.course.number,
         generation_number=generation.number,
         llm_name=generation.llm_name,

@@ -10,7 +10,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ from health.compaction.terms.outcome import Code, CompactionOutcome, Status, Ste
 from health.compaction.terms.ports import Answer, Embed, Embedded, Kit, Need, Summarise
 from health.compaction.terms.reasons import Reason, Why
 from health.compaction.terms.units import ContextState
-from health.monitor.levels import Configured, Reading, Usage, UsageUnavailable, read
+from health.monitor.levels import Configured, Usage, UsageUnavailable, read
 from health.tokens.counters import counter_for
 from health.tokens.images import media_tokens
 from health.tokens.messages import overhead_tokens
@@ -101,7 +101,7 @@ def compact_messages(
             state = replace(state, units=parsed.units, overhead_tokens=overhead_tokens(model, tools))
             answer = _answers(embed, llm, llm_timeout_seconds)
             compacting = chains.compact(state, kit, chain=names, judge=judge)
-            outcome = run(compacting, answer=answer, on_step=on_step, clock=time.perf_counter)
+            outcome = run(compacting, answer=answer, on_step=_harmless(on_step), clock=time.perf_counter)
             return _rendered(_fallen_back(outcome, embedder), parsed)
     except InvalidMessages:
         raise
@@ -179,6 +179,16 @@ def _answers(embed: Embedder, llm: summarizers.Llm | None, timeout_seconds: floa
     return answer
 
 
+def _harmless(on_step: Callable[[Step], object] | None) -> Callable[[Step], object] | None:
+    """A broken progress bar must not break a compaction."""
+
+    def report(step: Step) -> None:
+        with suppress(Exception):
+            on_step(step)  # type: ignore[misc]  # it is there
+
+    return report if on_step else None
+
+
 def _fallen_back(outcome: CompactionOutcome, asked: Embedder | str) -> CompactionOutcome:
     """A note that a task was matched without the requested embedder."""
     used = outcome.embedder
@@ -228,6 +238,9 @@ def no_collection() -> Iterator[None]:
             gc.enable()
 
 
+# What a row keeps of the thresholds that its reading was judged by.
+CEILINGS = ("optimal_max_tokens", "optimal_configured", "critical_max_tokens", "critical_configured")
+
 __all__ = ["compact_messages", "record_reading", "record_reward_export"]
 
 
@@ -249,7 +262,7 @@ def record_reading(
         window_source=window_source if reading.context_window else "",
         hard_util=reading.hard_util,
         optimal_util=reading.optimal_util,
-        **_ceilings(reading),
+        **({name: getattr(reading.thresholds, name) for name in CEILINGS} if reading.thresholds else {}),
     )
     insert(row)
     return row
@@ -260,15 +273,3 @@ def record_reward_export(*, lines: int, by: User | None) -> None:
     from health.models import SettingsChange
 
     SettingsChange.objects.create(changed_by=by, key="reward_log.export", after=str(lines))
-
-
-def _ceilings(reading: Reading) -> dict[str, int | bool | None]:
-    limits = reading.thresholds
-    if limits is None:
-        return {}
-    return {
-        "optimal_max_tokens": limits.optimal_max_tokens,
-        "optimal_configured": limits.optimal_configured,
-        "critical_max_tokens": limits.critical_max_tokens,
-        "critical_configured": limits.critical_configured,
-    }

@@ -38,7 +38,7 @@ class Transcript:
 Reader = Callable[[list[Any]], Transcript]
 
 
-def told(number: int, what: str) -> list[str]:
+def left_out_note(number: int, what: str) -> list[str]:
     """A note about what was left out, or none. `what` holds its plural as in "message{s} of another branch"."""
     return [f"{number} {what.format(s='s' * (number > 1))} left out."] if number else []
 
@@ -130,7 +130,7 @@ def openai(entries: list[Any]) -> Transcript:
     nodes = list(_branch(chat["mapping"], chat.get("current_node"), up="parent"))
     said = [node["message"] for node in nodes if isinstance(node.get("message"), dict)]
     shown = [message for message in said if not _is_hidden(message)]
-    notes += told(len(said) - len(shown), "hidden message{s}") + _branches(chat["mapping"], len(nodes))
+    notes += left_out_note(len(said) - len(shown), "hidden message{s}") + _branches(chat["mapping"], len(nodes))
     messages: list[dict[str, Any]] = []
     for message in shown:
         messages.extend(_openai_message(message, messages))
@@ -173,7 +173,7 @@ def _branch(nodes: Any, newest: Any, *, up: str) -> Iterator[dict[str, Any]]:
 
 
 def _branches(nodes: Mapping[str, Any], read: int) -> list[str]:
-    return told(len(nodes) - read, "message{s} of another branch") if len(nodes) > read else []
+    return left_out_note(len(nodes) - read, "message{s} of another branch") if len(nodes) > read else []
 
 
 def _is_hidden(message: dict[str, Any]) -> bool:
@@ -251,10 +251,10 @@ def session(entries: list[Any]) -> Transcript:
         chat.add(line)
     summaries = sum(line.get("type") == "summary" for line in lines)
     notes = [
-        *told(len(spoken) - len(main), "message{s} of side chains"),
-        *told(summaries, "summary line{s}"),
-        *told(len(main) - len(heard), "error message{s}"),
-        *told(len(lines) - len(spoken) - summaries, "line{s} of the program's own"),
+        *left_out_note(len(spoken) - len(main), "message{s} of side chains"),
+        *left_out_note(summaries, "summary line{s}"),
+        *left_out_note(len(main) - len(heard), "error message{s}"),
+        *left_out_note(len(lines) - len(spoken) - summaries, "line{s} of the program's own"),
     ]
     return Transcript(messages=chat.messages, form="Claude Code log", notes=tuple(notes))
 

@@ -36,8 +36,8 @@ from tests.catalogue import (
 from tests.dialogs.pages.views.pages import Page
 
 LEVELS = {"healthy": "充裕", "caution": "吃紧", "critical": "告急", "unknown": "未知"}
-# Words for levels and other things that older papers use and the interface does not.
-OTHER_WORDS = ("警告", "严重", "会话", "供应商", "代理")
+# Words for levels and other things that older papers use and the interface does not; 您 where it says 你 elsewhere.
+OTHER_WORDS = ("警告", "严重", "会话", "供应商", "代理", "词元", "您")
 # Attributes that a person reads or hears.
 SPOKEN = ("alt", "aria-label", "aria-valuetext", "placeholder", "title")
 # Names stay as they are: products, formats, keys of the keyboard, units, a language in its own words, a command.

@@ -117,8 +117,8 @@ def _record(row: LLM, result: ModelFacts | AdminMessage) -> str | AdminMessage:
 
 def _line(name: str, result: str | AdminMessage) -> AdminMessage:
     if isinstance(result, AdminMessage):
-        return AdminMessage(result.level, f"{name}: {result.text}")
-    return AdminMessage(messages.SUCCESS, f"{name}: {result}")
+        return AdminMessage(result.level, f"“{name}”: {result.text}")
+    return AdminMessage(messages.SUCCESS, f"“{name}”: {result}")
 
 
 async def _all(calls: list[Awaitable[Answer]]) -> list[Answer | AdminMessage]:

@@ -16,7 +16,8 @@ from dialogs.compaction.settings.inputs import OwnField
 from dialogs.llms.reads import configured
 from dialogs.llms.writes.providers import InvalidProvider, clean_api_key
 from dialogs.models import LLM, Agent, Provider
-from dialogs.models.llm import ProviderKind, WindowSource
+from dialogs.models.llm import WindowSource
+from dialogs.models.provider import ProviderKind
 from dialogs.providers.addresses import InvalidAddress, clean_base_url, is_elsewhere
 from health.compaction.terms.configuration import InvalidConfig, own_as_yaml, with_own
 from health.configured import context_config

@@ -119,7 +119,7 @@ def replaced(request: HttpRequest, llm: LLM) -> None:
     known = (llm.limits_read_at, learned_window(llm))
     forget_model(llm=llm)
     if any(known):
-        said = gettext("%(model)s: what was read and learned of its window before is forgotten. Read its limits now.")
+        said = gettext("“%(model)s”: what was read and learned of its window before is forgotten. Read its limits now.")
         messages.warning(request, said % {"model": llm.slug})
 
 

@@ -22,7 +22,7 @@ from dialogs.common.text import storable
 from dialogs.llms.counter import counter_of
 from dialogs.llms.guard import guard_of
 from dialogs.models import Course, Dialog, McpServer, Reminder
-from dialogs.models.dialog import Author
+from dialogs.models.reminder import Author
 from dialogs.transcript.writes.dialog_row import current_course, lock, out_of_trash, save, written_here
 from dialogs.transcript.writes.task_snapshot import observe
 from health.tokens.corrected import likely_of

@@ -28,7 +28,8 @@ from dialogs.llms.guard import guard_of, room_of
 from dialogs.llms.reads import settings_for
 from dialogs.llms.windows import refusal
 from dialogs.models import ClientConversation, Dialog
-from dialogs.providers.base import ChatMessage, ChatRequest, ProviderError, ReasoningDelta, TextDelta, ToolCall
+from dialogs.providers.base import ProviderError, ReasoningDelta, TextDelta
+from dialogs.providers.chat_messages import ChatMessage, ChatRequest, ToolCall
 from dialogs.providers.http import bounded
 from dialogs.providers.laws import paired, shaped
 from dialogs.providers.pool import borrowed

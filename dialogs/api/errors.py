@@ -103,6 +103,16 @@ def stopped() -> ApiError:
     return ApiError(400, message, type=INVALID, code="answer_stopped")
 
 
+def only_called(tool: str) -> ApiError:
+    """An empty answer would be taken for a whole one."""
+    message = (
+        f"The model called tools of Dominds, last {tool[:100]}, too often in a row, or in ways that cannot be made, "
+        "and did not answer. What is wrong stands at each call in the dialog in Dominds. Ask in other words, choose a "
+        "model that is better at tools, or use a key that does not offer them."
+    )
+    return ApiError(400, message, type=INVALID, code="tool_rounds_used_up")
+
+
 def not_found(path: str) -> ApiError:
     message = f"There is nothing at {path}. There are /v1/chat/completions, /v1/models and /v1/tokens/count."
     return ApiError(404, message, type=INVALID, code="not_found")

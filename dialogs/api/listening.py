@@ -12,7 +12,6 @@ from dialogs.api import chunks
 from dialogs.driver.subscriber import HeadStart, Subscriber
 from dialogs.models import Generation
 from dialogs.providers.base import (
-    ChatRequest,
     ProviderError,
     ProviderSettings,
     ReasoningDelta,
@@ -20,6 +19,7 @@ from dialogs.providers.base import (
     TextDelta,
     ToolCallReady,
 )
+from dialogs.providers.chat_messages import ChatRequest
 from health.models import CompactionRun
 
 
@@ -72,12 +72,15 @@ class Listener(Subscriber):
         self.concluding: Callable[[Generation, bool], None] | None = None
         self.error: ProviderError | None = None
         self.is_halted = False
+        # The tool that was called last, if the turn was ended because of the model's calls.
+        self.called_in_vain = ""
         self.compactions = 0
         self._left = asyncio.Event()
         self._head_start: HeadStart | None = None
         self._said: list[str] = []
         self._thought: list[str] = []
         self._has_called = False
+        self._called = ""
         self._waiting = False
         # None in the queue ends the turn.
         self._heard: asyncio.Queue[ClientPiece | None] = asyncio.Queue()
@@ -139,9 +142,9 @@ class Listener(Subscriber):
         match event:
             case TextDelta(text):
                 self._say(text)
-            case ToolCallReady():
+            case ToolCallReady(call):
                 # If the client gets to hear more, it was a call of ours: what follows is a paragraph of its own.
-                self._has_called = True
+                self._has_called, self._called = True, call.name
             case ReasoningDelta(text):
                 self._thought.append(text)
                 self._put(ThoughtText(text))
@@ -173,6 +176,9 @@ class Listener(Subscriber):
 
     def halted(self) -> None:
         self.is_halted = True
+
+    def rounds_ended(self) -> None:
+        self.called_in_vain = self._called or "a tool"
 
     def end(self) -> None:
         """End the turn. A notice without its `done` gets it."""

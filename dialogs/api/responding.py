@@ -14,7 +14,7 @@ from typing import Any
 
 from dialogs.api import chunks
 from dialogs.api.chunks import Envelope
-from dialogs.api.errors import ApiError, failure, internal, stopped
+from dialogs.api.errors import ApiError, failure, internal, only_called, stopped
 from dialogs.api.listening import AnswerText, ClientPiece, Notice, ThoughtText, join_pieces
 from dialogs.api.requests import ClientCall
 from dialogs.api.turn import ClientTurn
@@ -40,6 +40,8 @@ def failed(turn: ClientTurn) -> ApiError | None:
     last = turn.outcome.generation if turn.outcome else None
     if turn.listener.is_halted or (last is not None and last.status == Generation.Status.STOPPED):
         return stopped()
+    if turn.listener.called_in_vain:
+        return only_called(turn.listener.called_in_vain)
     if last is not None and last.status == Generation.Status.FINISHED:
         return None
     return failure(last, turn.listener.error) if last else internal()

@@ -28,7 +28,8 @@ from dialogs.llms.reads import settings_for
 from dialogs.llms.windows import must_be_asked
 from dialogs.models import ApiKey, ClientConversation, Course, Dialog, Message, ToolCall
 from dialogs.models.message import MessageOrigin, Role
-from dialogs.providers.base import ChatRequest, ProviderSettings
+from dialogs.providers.base import ProviderSettings
+from dialogs.providers.chat_messages import ChatRequest
 from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.reads.tool_calls import calls_by_message
 from dominds.rows import copied, new

@@ -81,4 +81,4 @@ def calm_words(told: Any) -> tuple[str, str] | None:
 def in_words(told: Any) -> str:
     """A reason, also one that was stored. An old row's text, and a code of another version, are shown as they are."""
     reason = told if isinstance(told, Reason) else from_json(told)
-    return reason.told(gettext) if reason else text_of(told or "")
+    return reason.in_language(gettext) if reason else text_of(told or "")

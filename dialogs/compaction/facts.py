@@ -19,7 +19,7 @@ from dialogs.models import LLM, Generation, MessageMark
 from dialogs.transcript import model_view
 from health.compaction.laws.floor import oversized
 from health.compaction.strategies.prune_with_agent import AIM, offered_to
-from health.compaction.strategies.summarize_old import old_part, to_be_told
+from health.compaction.strategies.summarize_old import old_part, to_summarise
 from health.compaction.terms.outcome import CompactionOutcome, Status, Step
 from health.compaction.terms.reasons import Reason, Why, columns_of
 from health.compaction.terms.units import ContextState, Kind, Unit, total
@@ -177,7 +177,7 @@ def expected(name: str, state: ContextState, run: CompactionRun | None = None) -
     Of the agent also how long that may take and what it costs. Nothing of other strategies.
     """
     if name == SUMMARIZE_OLD:
-        gone = total(to_be_told(state, old_part(state)))
+        gone = total(to_summarise(state, old_part(state)))
         return [_running(name, gone, min(gone, state.config.summarize_old.summary_length))] if gone else []
     if run and name == PRUNE_WITH_AGENT and (cuts := offered_to(state.units)):
         offered = sum(total(cut.units) for cut in cuts)

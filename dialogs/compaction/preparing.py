@@ -27,7 +27,7 @@ from dialogs.llms.guard import Guard, active_guard
 from dialogs.models import LLM, Course, Dialog
 from dialogs.providers.addresses import is_near
 from dialogs.turns.reads.turns import dialog_to_drive
-from health.compaction.attempts import tried
+from health.compaction.attempts import attempted
 from health.compaction.config import TRIM, Prepare
 from health.compaction.laws.cuts import Cut
 from health.compaction.strategies import REGISTRY
@@ -114,7 +114,7 @@ def _wanted(dialog_id: UUID) -> Preparation | None:
 def _trimmed(state: ContextState, kit: Kit) -> ContextState:
     """The state with bulky payloads shortened, which is what a configured chain begins with."""
     try:
-        next(tried(REGISTRY[TRIM], state, kit, fills_up=True))
+        next(attempted(REGISTRY[TRIM], state, kit, fills_up=True))
     except StopIteration as end:
         found: ContextState = end.value.state
         return found

@@ -33,10 +33,11 @@ from health.compaction.accounts import counted_from
 from health.compaction.chain import compact
 from health.compaction.config import ContextConfig, RecoveryMode
 from health.compaction.laws.floor import floor_of, irreducible, must_stay
-from health.compaction.runner import Watch, nobody
+from health.compaction.runner import nobody
+from health.compaction.runner import run as run_to_its_end
 from health.compaction.strategies import REGISTRY
 from health.compaction.terms.outcome import Code, CompactionOutcome, Step
-from health.compaction.terms.ports import Answer, Asking, Embed, Kit, Need, Prune, Strategy
+from health.compaction.terms.ports import Answer, Embed, Kit, Need, Prune, Strategy, StrategyRun
 from health.compaction.terms.reasons import Reason, Why, columns_of
 from health.compaction.terms.units import ContextState
 from health.models import CompactionRun
@@ -177,23 +178,12 @@ def drive(run: CompactionRun, claim: RunClaim, begun: Material, embedder: str, p
     steps: list[dict[str, Any]] = []
     starting = _Starting(run, claim, steps)
     compacting = compact(begun.state, begun.kit, chain=run.chain, strategies=starting.announced(), judge=True)
-    reply: Any = None
-    watch = Watch(time.perf_counter)
-    try:
-        while True:
-            try:
-                asked = compacting.send(reply)
-            except StopIteration as end:
-                return end.value
-            if isinstance(asked, Step):
-                reply = watch.stamped(asked)
-                watch.start()
-                steps.append(reply.as_json())
-                _report(claim, steps=steps, tokens_now=reply.estimated_after, **begins(reply.phase))
-            else:
-                reply = watch.answered(asked, answer)
-    finally:
-        compacting.close()
+
+    def report(step: Step) -> None:
+        steps.append(step.as_json())
+        _report(claim, steps=steps, tokens_now=step.estimated_after, **begins(step.phase))
+
+    return run_to_its_end(compacting, answer=answer, on_step=report, clock=time.perf_counter)
 
 
 def _report(claim: RunClaim, **changes: Any) -> None:
@@ -212,7 +202,7 @@ class _Starting:
         return {name: self._announcing(name, strategy) for name, strategy in every.items()}
 
     def _announcing(self, name: str, strategy: Strategy) -> Strategy:
-        def begun(state: ContextState, kit: Kit) -> Asking:
+        def begun(state: ContextState, kit: Kit) -> StrategyRun:
             steps = [*self.done, *expected(name, state, self.run)]
             _report(self.claim, phase=name, tokens_now=state.estimated_tokens, steps=steps)
             return (yield from strategy(state, kit))

@@ -19,8 +19,8 @@ from dialogs.llms.guard import Guard
 from dialogs.llms.reads import max_output_of
 from dialogs.models import ClientConversation, Course, Dialog, Message, MessageMark, RemediationPrompt, ToolCall
 from dialogs.models.message import MessageOrigin, Role
-from dialogs.providers.base import ChatMessage, ChatRequest
-from dialogs.providers.base import ToolCall as AskedCall
+from dialogs.providers.chat_messages import ChatMessage, ChatRequest
+from dialogs.providers.chat_messages import ToolCall as AskedCall
 from dialogs.providers.laws import begun_by_a_user, merged, paired, shaped, without_calls
 from dialogs.transcript import model_view
 from dialogs.transcript.attachments import blobs_of, with_blobs

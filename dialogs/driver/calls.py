@@ -24,7 +24,7 @@ from dialogs.llms.reads import max_output_of, settings_for
 from dialogs.models import Generation, Message
 from dialogs.models.llm import Prefill
 from dialogs.models.message import MessageOrigin
-from dialogs.providers.base import ChatRequest
+from dialogs.providers.chat_messages import ChatRequest
 from dialogs.transcript import model_view
 from dialogs.transcript.model_view import Entry
 from dialogs.transcript.trimmed_history import NOT_STORED, shortened_ids

@@ -34,15 +34,15 @@ class Wait:
 @dataclass(frozen=True)
 class RunTools:
     """Make the calls of the newest answer, then add their results. `refused`: make none, the results say that no rounds
-    are left. `last`: the result of an invalid call says that the next such round ends the turn."""
+    are left."""
 
     refused: bool = False
-    last: bool = False
 
 
 @dataclass(frozen=True)
 class EndRounds:
-    """End the turn of an agent that still calls tools after it was told that no rounds are left."""
+    """End the turn of an agent that still calls tools after it was told that no rounds are left, or whose calls again
+    and again cannot be made."""
 
 
 @dataclass(frozen=True)
@@ -170,13 +170,11 @@ def _within_turn(state: State, policy: Policy) -> Action:
         return EndRun()
     if state.round_open:
         most = policy.tool_rounds + policy.rounds_a_prompt * state.prompts
-        if state.rounds > most or state.in_vain > policy.rounds_in_vain:
-            return EndRounds()
-        return RunTools(state.rounds == most, last=state.in_vain == policy.rounds_in_vain)
+        return EndRounds() if state.rounds > most else RunTools(refused=state.rounds == most)
     if state.queued and state.leaf is Leaf.RESULT:
         # A message that a person typed meanwhile waits for the round under way, and for nothing else.
         return TakeQueued()
-    return _next_request(state, policy)
+    return EndRounds() if state.in_vain > policy.rounds_in_vain else _next_request(state, policy)
 
 
 def _next_request(state: State, policy: Policy) -> Action:

@@ -22,7 +22,8 @@ from dialogs.llms.guard import Guard, guard_of, is_off, room_of
 from dialogs.llms.reads import max_output_of
 from dialogs.models import Dialog, Generation, McpServer, Message
 from dialogs.models.message import BY_PEOPLE, Role
-from dialogs.providers.base import ChatRequest, ProviderSettings
+from dialogs.providers.base import ProviderSettings
+from dialogs.providers.chat_messages import ChatRequest
 from dialogs.turns.state import MAX_RESTARTS, Guarding, State
 from health.compaction.laws.floor import Floor, diagnosis, floor_of, irreducible
 from health.compaction.terms.ports import Counter, Kit
@@ -258,7 +259,7 @@ class _RequestFloor:
         return Reason(Why.STUCK, {"why": self._why(self.floor)})
 
     def _why(self, floor: Floor) -> Reason:
-        return diagnosis(floor, limit=self.guard.limit, told=self.guard.told(self.guard.limit))
+        return diagnosis(floor, limit=self.guard.limit, named=self.guard.told(self.guard.limit))
 
 
 def _what_must_stay(sizing: Sizing, guard: Guard, counter: Counter) -> ContextState:

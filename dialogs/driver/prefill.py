@@ -13,11 +13,10 @@ from contextlib import aclosing
 
 from dialogs.common.threads import in_db
 from dialogs.models import LLM
-from dialogs.models.llm import Prefill, ProviderKind
+from dialogs.models.llm import Prefill
+from dialogs.models.provider import ProviderKind
 from dialogs.providers.addresses import is_openai
 from dialogs.providers.base import (
-    ChatMessage,
-    ChatRequest,
     Provider,
     ProviderError,
     ProviderSettings,
@@ -25,6 +24,7 @@ from dialogs.providers.base import (
     RequestRefused,
     TextDelta,
 )
+from dialogs.providers.chat_messages import ChatMessage, ChatRequest
 from dialogs.providers.pool import borrowed
 
 logger = logging.getLogger(__name__)

@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import random
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any
 from uuid import uuid5
 
 import jsonschema
@@ -22,12 +21,12 @@ from dialogs.agents.tools.base import Arguments, DialogTool, OutsideTool, Tool, 
 from dialogs.agents.tools.registry import tools_for
 from dialogs.common.errors import DialogError
 from dialogs.common.threads import in_db
+from dialogs.driver.retries import with_retries
 from dialogs.driver.streaming import end
 from dialogs.driver.writes import rounds
 from dialogs.models import ToolCall
-from dialogs.transcript.reads.tool_calls import ASK_HUMAN, CLEAR_MIND, calls_of
-from dialogs.turns.reads.turns import NO_SUCH_TOOL, dialog_to_drive, is_message_waiting, is_stop_requested, seconds_left
-from dialogs.turns.state import backoff
+from dialogs.transcript.reads.tool_calls import ASK_HUMAN, CLEAR_MIND, NO_SUCH_TOOL, UNFIT, UNREADABLE, calls_of
+from dialogs.turns.reads.turns import dialog_to_drive, is_message_waiting, is_stop_requested, seconds_left
 from dialogs.turns.writes.lease import Claim, LeaseLost
 from health.compaction.config import RetryPolicy
 from health.configured import context_config
@@ -40,15 +39,13 @@ BEGUN_BEFORE = (
     "meanwhile. Read that first."
 )
 NO_MORE_ROUNDS = "Refused: this turn has made too many rounds of tool calls. Answer the person with what you have."
-LAST_WARNING = (
-    "Three rounds in a row held no call that can be made; another one ends the turn. Answer the person with what you "
-    "have, in words."
-)
+# The same each time, so that equal refusals can be seen to be equal.
+CORRECT_IT = "Correct it, or answer the person in words: the fourth such round in a row ends the turn."
 
 
-async def run_tools(claim: Claim, *, refused: bool, last: bool = False) -> None:
+async def run_tools(claim: Claim, *, refused: bool) -> None:
     """Make the open calls of the newest answer. Returns early when a person asks to stop."""
-    running = asyncio.create_task(_refuse(claim) if refused else _run(claim, last=last))
+    running = asyncio.create_task(_refuse(claim) if refused else _run(claim))
     watching = asyncio.create_task(_until_stopped(claim))
     try:
         await asyncio.wait({running, watching}, return_when=asyncio.FIRST_COMPLETED)
@@ -79,20 +76,20 @@ async def _refuse(claim: Claim) -> None:
     await in_db(rounds.close_round)(claim)
 
 
-async def _run(claim: Claim, *, last: bool) -> None:
+async def _run(claim: Claim) -> None:
     pending, tools = await in_db(_read)(claim)
     for group in grouped([call for call in pending if call.name != CLEAR_MIND], tools):
         if await _is_interrupted(claim, pending):
             return
         async with asyncio.TaskGroup() as side_by_side:
             for call in group:
-                side_by_side.create_task(_make(claim, call, tools, last=last))
+                side_by_side.create_task(_make(claim, call, tools))
     clearing = [call for call in pending if call.name == CLEAR_MIND]
     if clearing and await _is_interrupted(claim, pending):
         return
     for call in clearing:
         # Several `clear_mind` calls of a round open one course.
-        await _make(claim, call, tools, last=last, clears=call is clearing[-1])
+        await _make(claim, call, tools, clears=call is clearing[-1])
     await in_db(rounds.close_round)(claim)
 
 
@@ -128,13 +125,13 @@ def grouped(calls: Iterable[ToolCall], tools: dict[str, Tool]) -> list[list[Tool
     return groups
 
 
-async def _make(claim: Claim, call: ToolCall, tools: dict[str, Tool], *, last: bool, clears: bool = True) -> None:
+async def _make(claim: Claim, call: ToolCall, tools: dict[str, Tool], *, clears: bool = True) -> None:
     """Make one call and record its result."""
     try:
         tool = _known(call, tools)
         arguments = _arguments(call, tool)
     except ToolError as error:
-        await in_db(rounds.end_call)(claim, call, failed=True, result=f"{error} {LAST_WARNING}" if last else str(error))
+        await in_db(rounds.end_call)(claim, call, failed=True, result=f"{error} {CORRECT_IT}")
         return
     if call.name == ASK_HUMAN:
         await ask_person(claim, call, arguments)
@@ -158,33 +155,31 @@ def _arguments(call: ToolCall, tool: Tool) -> dict[str, Any]:
     try:
         arguments = json.loads(call.arguments or "{}")
     except RecursionError as error:
-        raise ToolError("The arguments are nested too deep. Call it again with a flatter JSON object.") from error
+        raise ToolError(f"{UNREADABLE}readable: they are nested too deep.") from error
     except ValueError as error:
-        raise ToolError(f"The arguments are not valid JSON ({error}). Call it again with a JSON object.") from error
-    _check(arguments, tool)
+        raise ToolError(f"{UNREADABLE}valid JSON ({error}).") from error
     if not isinstance(arguments, dict):
-        raise ToolError("The arguments are not a JSON object.")
+        raise ToolError(f"{UNREADABLE}a JSON object.")
+    if problem := _misfit(arguments, tool):
+        raise ToolError(f"{UNFIT}{problem}.")
     return arguments
 
 
-def _check(arguments: Any, tool: Tool) -> None:
-    """Raises ToolError for invalid arguments, and for a foreign tool's schema that is invalid itself."""
+def _misfit(arguments: Any, tool: Tool) -> str:
+    """What does not fit the tool's schema, or is wrong with a foreign tool's schema itself; empty if nothing is."""
     try:
         if isinstance(tool, OutsideTool) and (problem := schemas.problem_of(tool.parameters)):
-            raise ToolError(f"This tool cannot be called: {problem}.")
-        schemas.check(arguments, tool.parameters)
-    except ToolError:
-        raise
-    except jsonschema.ValidationError as error:
-        raise ToolError(f"The arguments do not fit: {error.message} (at {error.json_path}).") from error
+            return f"this tool cannot be called, as {problem}"
+        problems = schemas.problems(arguments, tool.parameters)
+        return f"the arguments do not fit: {'; '.join(problems)}" if problems else ""
     except jsonschema.SchemaError as error:
-        raise ToolError(f"This tool describes itself wrongly: {error.message}") from error
-    except RecursionError as error:
-        raise ToolError("The arguments, or this tool's description of them, are nested too deep.") from error
+        return f"this tool describes itself wrongly: {error.message}"
+    except RecursionError:
+        return "the arguments, or this tool's description of them, are nested too deep"
     except Exception as error:
         # Unresolved references or huge numbers, for example: each library that jsonschema uses raises its own errors.
         logger.warning("Arguments of %s could not be checked: %r", tool.name, error)
-        raise ToolError(f"The arguments cannot be checked against this tool's description: {error}") from error
+        return f"the arguments cannot be checked against this tool's description: {error}"
 
 
 def _perform_here(claim: Claim, call: ToolCall, tool: DialogTool, arguments: Arguments) -> None:
@@ -259,62 +254,3 @@ async def ask_person(claim: Claim, call: ToolCall, arguments: Arguments) -> None
 
     policy = await in_db(_policy)(ASK_HUMAN, ASK_QUESTION)
     await with_retries(deliver, policy=policy, is_safe=True, on_wait=on_wait)
-
-
-Result = TypeVar("Result")
-NOT_KNOWN = "Whether it did anything is not known, so it was not tried again."
-
-
-def next_wait(
-    error: TransientError, *, attempt: int, policy: RetryPolicy, is_safe: bool, chance: float
-) -> float | None:
-    """Seconds until the next try after this one failed, or None to give up.
-
-    The wait is the backoff times `chance`, in [0, 1), so that calls that failed together do not retry together.
-    """
-    if attempt >= policy.max_attempts or not (is_safe or error.unsent):
-        return None
-    return backoff(
-        failures=attempt,
-        base=policy.backoff_base_seconds,
-        most=policy.max_delay_seconds,
-        wished=error.retry_after,
-        share=chance,
-    )
-
-
-async def with_retries(
-    make: Callable[[int], Awaitable[Result]],
-    *,
-    policy: RetryPolicy,
-    is_safe: bool,
-    on_wait: Callable[[int, float], Awaitable[None]],
-    first: int = 1,
-    after: float = 0.0,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    chance: Callable[[], float] = random.random,
-) -> Result:
-    """Call `make` with the number of the try until one succeeds. Before each wait `on_wait` gets the number of the next
-    try and the seconds. Raises ToolError.
-
-    If a worker died during an earlier try, `first` is the number of the try that is due, `after` so many seconds.
-    """
-    attempt = first
-    if after:
-        await sleep(after)
-    while True:
-        try:
-            return await make(attempt)
-        except TransientError as error:
-            seconds = next_wait(error, attempt=attempt, policy=policy, is_safe=is_safe, chance=chance())
-            if seconds is None:
-                raise ToolError(_last_words(error, attempt=attempt, is_safe=is_safe)) from error
-        attempt += 1
-        await on_wait(attempt, seconds)
-        await sleep(seconds)
-
-
-def _last_words(error: TransientError, *, attempt: int, is_safe: bool) -> str:
-    if not (is_safe or error.unsent):
-        return f"{error} {NOT_KNOWN}"
-    return f"{error} It was tried {attempt} times." if attempt > 1 else str(error)

@@ -13,7 +13,6 @@ from contextlib import aclosing
 from dialogs.driver.repetition import RepetitionFilter
 from dialogs.models import Generation
 from dialogs.providers.base import (
-    ChatRequest,
     Provider,
     ProviderError,
     ProviderFailed,
@@ -22,6 +21,7 @@ from dialogs.providers.base import (
     StreamEvent,
     TextDelta,
 )
+from dialogs.providers.chat_messages import ChatRequest
 from dialogs.providers.pool import borrowed
 from health.models import CompactionRun
 
@@ -54,6 +54,9 @@ class Subscriber:
 
     def halted(self) -> None:
         """A person ended the turn before the next request."""
+
+    def rounds_ended(self) -> None:
+        """The turn was ended without an answer, since the model only called tools."""
 
     def conclude(self, generation: Generation, *, has_calls: bool) -> None:
         """Called on a database thread in the transaction that records the last answer of a client's turn. What is

@@ -26,10 +26,10 @@ from dialogs.context.estimate import growth_of
 from dialogs.learning.reads.proposals import least_limit, most_limit
 from dialogs.llms.guard import by_limit, config_of, guard_of, has_limit, room_of
 from dialogs.models import Agent, Dialog
-from dialogs.models.llm import ProviderKind
+from dialogs.models.provider import ProviderKind
 from health.compaction.config import PASSAGES, TRIM, ContextConfig
 from health.configured import ONLY, context_config, context_settings
-from health.critic.chains import Chain, ChainChange, Estimate, RewardedRun, chain_change
+from health.critic.chains import Chain, ChainChange, GainEstimate, RewardedRun, chain_change
 from health.critic.replay import (
     COHERENCE_DROP,
     LEAST,
@@ -139,7 +139,7 @@ def _by_llm(change: ChainChange) -> dict[str, Any]:
     return {"runs": gain.runs, "runs_before": gain.runs_of_baseline, "llms": llms}
 
 
-def _gain(estimate: Estimate) -> dict[str, float]:
+def _gain(estimate: GainEstimate) -> dict[str, float]:
     return {name: round(getattr(estimate, name), 3) for name in ("difference", "lower", "upper")}
 
 

@@ -26,7 +26,8 @@ from pydantic_core import PydanticUseDefault
 
 from dialogs.common.file_fields import Location, OneOf, Positive, Record, path_of, problems_of
 from dialogs.common.secrets import may_hold_key
-from dialogs.models.llm import Compaction, ProviderKind
+from dialogs.models.llm import Compaction
+from dialogs.models.provider import ProviderKind
 from dialogs.providers.addresses import clean_base_url
 
 # PyYAML's C loader, if it was built: ten times as fast, and this runs at every start.

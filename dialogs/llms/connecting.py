@@ -19,7 +19,7 @@ from dialogs.llms.reads import llms_at, provider_at, settings_for
 from dialogs.llms.words import kept_by_agent
 from dialogs.llms.writes.providers import InvalidProvider, clean_api_key, connect, record_server
 from dialogs.models import LLM, Agent
-from dialogs.models.llm import ProviderKind
+from dialogs.models.provider import ProviderKind
 from dialogs.providers import probe
 from dialogs.providers.addresses import InvalidAddress, clean_base_url, native_root
 from dialogs.providers.base import ModelFacts, ProviderError, ProviderSettings

@@ -8,7 +8,8 @@ from django.utils.translation import gettext as _
 
 from dialogs.common.secrets import KeyUnreadable, decrypt, key_in_environment, may_hold_key, not_for_keys
 from dialogs.models import LLM, Agent, Dialog, Generation, Provider
-from dialogs.models.llm import ProviderKind, WindowSource
+from dialogs.models.llm import WindowSource
+from dialogs.models.provider import ProviderKind
 from dialogs.providers.addresses import native_root
 from dialogs.providers.base import ProviderSettings
 from health.monitor.levels import Configured, Level, context_window, level, thresholds

@@ -53,7 +53,7 @@ def kept_in_dialog(dialog: Dialog) -> str:
         return _unguarded(dialog)
     if guard.refused:
         return in_words(guard.refused)
-    return f"{_what_is_known(dialog, guard)}; {_what_is_done(dialog, guard)}"
+    return _("%(known)s; %(done)s") % {"known": _what_is_known(dialog, guard), "done": _what_is_done(dialog, guard)}
 
 
 def who_switched_off(dialog: Dialog) -> str:

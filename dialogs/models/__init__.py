@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dialogs.models.agent import Agent, McpServer
-from dialogs.models.dialog import AutonomousRun, ClientConversation, Course, Dialog, PrefixNode, Reminder, ViewChange
-from dialogs.models.llm import LLM, LlmBounds, Provider
+from dialogs.models.dialog import AutonomousRun, ClientConversation, Course, Dialog, PrefixNode, ViewChange
+from dialogs.models.llm import LLM, LlmBounds
 from dialogs.models.message import Message, MessageMark, QueuedMessage, SearchText
 from dialogs.models.person import ApiKey, CompactionDisplay
+from dialogs.models.provider import Provider
+from dialogs.models.reminder import Reminder
 from dialogs.models.turn import Blob, Generation, Question, RemediationPrompt, ToolCall
 
 __all__ = [

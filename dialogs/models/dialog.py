@@ -1,4 +1,4 @@
-"""A dialog with its courses, autonomous runs, reminders and changes of view; and the conversation of a client.
+"""A dialog with its courses, autonomous runs and changes of view; and the conversation of a client.
 
 The driver's columns are here too. Work is due while `wake_seq > handled_seq`. A worker claims the dialog by a
 conditional update that raises `lease_token`; writes with an older token are refused.
@@ -245,39 +245,6 @@ class ViewChange(models.Model):
 
     def __str__(self) -> str:
         return f"{self.course_id}: {self.why}"
-
-
-class Author(models.TextChoices):
-    AGENT = "agent", _("agent")
-    PERSON = "person", _("person")
-
-
-class Reminder(models.Model):
-    """A note that the agent keeps across courses. A removed one is hidden; a person can restore it."""
-
-    dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.CASCADE, related_name="reminders")
-    # The name by which the agent refers to it: never used twice in a dialog.
-    number = models.PositiveIntegerField()
-    content = models.TextField()
-    # The reminder's place in the list. Gaps are allowed.
-    position = models.PositiveIntegerField()
-    author = models.CharField(max_length=20, choices=Author)
-    # The course in which it was last written.
-    course = models.ForeignKey("dialogs.Course", on_delete=models.SET_NULL, null=True, related_name="reminders")
-    # Written by the agent while caution or critical lasted: part of its continuation package.
-    is_continuation = models.BooleanField(default=False)
-    # Raised by every change of the text, so that two editors notice each other.
-    version = models.PositiveIntegerField(default=1)
-    created_at = models.DateTimeField(auto_now_add=True)
-    updated_at = models.DateTimeField(auto_now=True)
-    removed_at = models.DateTimeField(null=True, blank=True)
-
-    class Meta:
-        ordering = ("position", "number")
-        constraints = [models.UniqueConstraint(fields=["dialog", "number"], name="reminder_number_once")]
-
-    def __str__(self) -> str:
-        return f"{self.dialog_id} reminder {self.number}"
 
 
 class ClientConversation(models.Model):

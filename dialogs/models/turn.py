@@ -6,7 +6,6 @@ crash, one that may not run twice gets the result "interrupted" and is not run a
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from django.db import models
@@ -147,14 +146,6 @@ class ToolCall(models.Model):
     @property
     def is_open(self) -> bool:
         return self.status in self.OPEN
-
-    @property
-    def is_readable(self) -> bool:
-        """Are the arguments a JSON object, or left out?"""
-        try:
-            return isinstance(json.loads(self.arguments or "{}"), dict)
-        except (ValueError, RecursionError):
-            return False
 
 
 class Question(models.Model):

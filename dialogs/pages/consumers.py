@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -38,6 +39,9 @@ NOT_SIGNED_IN = 4401
 NOT_YOURS = 4404
 TOO_LONG = 4413
 LOOK_EVERY_SECONDS = 5.0
+# Where nothing else was sent for so long, a comment is, which the page ignores: base.js takes a longer silence for the
+# end of the socket.
+SILENT_SECONDS, SIGN_OF_LIFE = 10.0, "<!---->"
 # A list is read at most once in so many seconds, however much changes in it.
 LIST_EVERY_SECONDS = 0.5
 
@@ -62,6 +66,7 @@ class Watcher(AsyncWebsocketConsumer):
     group: str
     language: str
     looking: asyncio.Task[None] | None = None
+    sent_at = 0.0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         try:
@@ -72,6 +77,7 @@ class Watcher(AsyncWebsocketConsumer):
     async def _watch(self) -> None:
         with self._redis_away():
             await self._join()
+        self.sent_at = time.monotonic()
         self.looking = asyncio.create_task(self._look())
 
     async def _turn_away(self, code: int) -> None:
@@ -89,6 +95,7 @@ class Watcher(AsyncWebsocketConsumer):
         if len(html) > settings.DOMINDS_SOCKET_BYTES // 4 and len(html.encode()) > settings.DOMINDS_SOCKET_BYTES:
             await self.close(TOO_LONG)
         elif html:
+            self.sent_at = time.monotonic()
             await self.send(text_data=html)
 
     async def _join(self) -> None:
@@ -99,6 +106,8 @@ class Watcher(AsyncWebsocketConsumer):
         while True:
             await asyncio.sleep(LOOK_EVERY_SECONDS)
             with self._redis_away():
+                if time.monotonic() - self.sent_at > SILENT_SECONDS:
+                    await self._send(SIGN_OF_LIFE)
                 await self._join()
                 await self.channel_layer.send(self.channel_name, {"type": "dialog.look"})
 

@@ -30,9 +30,10 @@ from dialogs.common.file_fields import (
     whole,
 )
 from dialogs.models import AutonomousRun, Course, Generation, Question, RemediationPrompt, ToolCall
-from dialogs.models.dialog import COUNTDOWN_TURNS, Author, OwnTools, WorkLanguage
+from dialogs.models.dialog import COUNTDOWN_TURNS, OwnTools, WorkLanguage
 from dialogs.models.llm import Compaction, WindowSource
 from dialogs.models.message import MessageOrigin, Role
+from dialogs.models.reminder import Author
 from dialogs.transcript.writes.dialog_row import SENT_KEYS
 from dialogs.transcript.writes.standing_rules import MOST_RULES, RULE_CHARS
 from dialogs.transfer.references import CourseNumber, MessageSeq, ReminderNumber, RunNumber, TextIndex

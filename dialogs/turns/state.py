@@ -30,8 +30,8 @@ class Policy:
     tool_rounds: int = 25
     # Each prompt allows this many more rounds, because reminders are written with tools.
     rounds_a_prompt: int = 2
-    # The most rounds of invalid calls in a row: a model that was told three times what is wrong with its JSON, or which
-    # tools there are, does not get it right the fourth time.
+    # The most rounds in a row without a call that can be made: a model that was told three times what is wrong with its
+    # calls, or which tools there are, does not get it right the fourth time.
     rounds_in_vain: int = 3
     prompts: int = 20
 
@@ -106,7 +106,7 @@ class State:
     round_open: bool = False
     waiting_for_person: bool = False
     rounds: int = 0
-    # How many of the newest of these answers, in a row, made only calls with unreadable arguments or a missing tool.
+    # After results: how many of the newest of these answers, in a row, held only calls that could not be made.
     in_vain: int = 0
     prompts: int = 0
     due: Due = Due.NOTHING

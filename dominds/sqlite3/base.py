@@ -1,4 +1,5 @@
-"""Django's SQLite backend, which caches the conversion of placeholders, and begins transactions with the kept cursor.
+"""Django's SQLite backend, which caches the conversion of placeholders, begins transactions with the kept cursor, and
+has PostgreSQL's bounds of numbers.
 
 Django converts `%s` to `?` each time a statement is executed. For a statement with sixty columns that takes as long as
 SQLite takes to execute it.
@@ -11,7 +12,8 @@ from functools import lru_cache
 from sqlite3 import dbapi2 as Database  # noqa: N812  Django's name
 from typing import Any
 
-from django.db.backends.sqlite3 import base
+from django.db.backends.base.operations import BaseDatabaseOperations
+from django.db.backends.sqlite3 import base, operations
 
 from dominds.prepared import cursor_of
 
@@ -19,7 +21,14 @@ from dominds.prepared import cursor_of
 MOST = 512
 
 
+class DatabaseOperations(operations.DatabaseOperations):
+    # So what a form takes here can be imported elsewhere.
+    integer_field_range = BaseDatabaseOperations.integer_field_range
+
+
 class DatabaseWrapper(base.DatabaseWrapper):
+    ops_class = DatabaseOperations
+
     def create_cursor(self, name: str | None = None) -> Any:
         return self.connection.cursor(factory=Cursor)
 

@@ -233,11 +233,7 @@ def has_demo(log: Log) -> bool:
 
 
 def install_demo(port: int) -> None:
-    providers.install_demo(
-        base_url=f"http://{DEMO_HOST}:{port}",
-        model_id=llama_server.MODEL_ID,
-        context_window=settings.DOMINDS_DEMO_CONTEXT,
-    )
+    providers.install_demo(base_url=f"http://{DEMO_HOST}:{port}", model_id=llama_server.MODEL_ID)
 
 
 def demo(port: int) -> Child:

@@ -1,20 +1,21 @@
 """Answers `Embed` needs: with MiniLM, or for a whole run with static vectors if MiniLM is absent or slow. One run never
 gets both. The speed of MiniLM is measured here, and vectors are cached; clocks are passed as `now`, in seconds.
 
-A run gets one answerer from `embedder()`. A model is loaded once per process, at the first text, and used by one thread
-at a time; vectors are cached by embedder and text.
+A run gets one answerer from `embedder()`. A model is loaded once per process, at the first text and in a thread of its
+own, and used by one thread at a time; a run waits for neither for long. Vectors are cached by embedder and text.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
-import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from threading import Event, Lock, Thread
 from typing import Protocol
 
 import numpy as np
@@ -146,30 +147,27 @@ class Embeddings:
 
     def __init__(self, load: Mapping[str, Callable[[], Model]], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._load, self._clock = load, clock
-        self._models: dict[str, Model | None] = {}
+        self._models: dict[str, Model] = {}
+        # When the loading of each began, and whether it has ended.
+        self._loading: dict[str, tuple[float, Event]] = {}
         self._kept, self._queries = Cache(MOST_CACHED), Cache(MOST_QUERIES, QUERY_SECONDS)
         self._pace = Pace()
-        self._lock = threading.RLock()
+        self._lock = Lock()
 
     def run(self, kind: str = DEFAULT) -> Embedder:
         """An embedder for one run: the same model for all texts, and None after the first failure."""
         return RunEmbedder(self, canonical(kind))
 
     def choose(self, kind: str) -> Model | None:
-        """The model asked for, else static vectors, else None; also None if another thread loads it for long.
-        Strategies then use lexical vectors."""
-        if not self._lock.acquire(timeout=MOST_SECONDS):
-            return None
-        try:
-            if kind == "minilm" and self._pace.may_begin(self._clock()) and (model := self._model(kind)):
-                return model
-            return self._model("static")
-        finally:
-            self._lock.release()
+        """The model asked for, else static vectors, else None; also where one takes long to load. Strategies then use
+        lexical vectors. Raises TooSlow."""
+        with self._alone():
+            may_begin = kind == "minilm" and self._pace.may_begin(self._clock())
+        return (self._model(kind) if may_begin else None) or self._model("static")
 
     def embed(self, model: Model, need: Embed, *, first: bool) -> Embedded:
         """The vectors, if possible from the caches. Raises TooSlow: at a run's first need soon, later only late."""
-        with self._lock:
+        with self._alone():
             keys = [_key(model, text) for text in need.texts]
             known = {key: self._known(key) for key in keys}
             missing = {key: text for key, text in zip(keys, need.texts, strict=True) if known[key] is None}
@@ -201,15 +199,33 @@ class Embeddings:
         kept = self._kept.get(key, now)
         return kept if kept is not None else self._queries.get(key, now)
 
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One thread at a time. Raises TooSlow if another has the models for long."""
+        if not self._lock.acquire(timeout=MOST_SECONDS):
+            raise TooSlow("another run uses the models for long")
+        try:
+            yield
+        finally:
+            self._lock.release()
+
     def _model(self, kind: str) -> Model | None:
-        """The model, loaded at its first use; None, and logged once, if it cannot be loaded."""
-        if kind not in self._models:
-            try:
-                self._models[kind] = self._load[kind]()
-            except Exception as error:  # a broken torch may raise anything: compaction goes on
-                logger.warning("Embedder %s is not used: %s", kind, error)
-                self._models[kind] = None
-        return self._models[kind]
+        """The model, loaded at its first use in a thread of its own; None if it cannot be loaded, or not soon. A later
+        run may then have it."""
+        since, is_over = self._loading.setdefault(kind, (self._clock(), begun := Event()))
+        if is_over is begun:
+            Thread(target=self._load_it, args=[kind, begun], name=f"loads-{kind}", daemon=True).start()
+        if not is_over.wait(max(0.0, since + MOST_SECONDS - self._clock())):
+            logger.warning("Embedder %s is still being loaded: this run goes without.", kind)
+        return self._models.get(kind)
+
+    def _load_it(self, kind: str, is_over: Event) -> None:
+        try:
+            self._models[kind] = self._load[kind]()
+        except BaseException as error:  # a broken torch, or a library written in Rust, may raise anything
+            logger.warning("Embedder %s is not used: %s", kind, error)
+        finally:
+            is_over.set()
 
 
 class RunEmbedder:
@@ -223,9 +239,9 @@ class RunEmbedder:
     def __call__(self, need: Embed) -> Embedded | None:
         if self._failed:
             return None
-        if not self._began:
-            self._model = self._embeddings.choose(self._kind)
         try:
+            if not self._began:
+                self._model = self._embeddings.choose(self._kind)
             answer = self._answer(need)
         except Exception as error:  # the run goes on with lexical vectors
             logger.warning("Embedding failed; the rest of this run goes without: %s", error)

@@ -113,7 +113,7 @@ class _Reading:
         """The summary of all pieces. Raises GaveUp, and what the caller's function raises."""
         for unit in self.need.source:
             self.read_chars[unit.id] = len(unit.content)
-        pieces = list(self._packed(_told(self.need.source)))
+        pieces = list(self._packed(_as_texts(self.need.source)))
         while True:
             if len(pieces) > MOST_PIECES:
                 raise GaveUp(f"it would take {len(pieces)} pieces")
@@ -167,7 +167,7 @@ class _Reading:
         yield from self._cut(text[middle:], room)
 
 
-def _told(units: Sequence[Unit]) -> list[str]:
+def _as_texts(units: Sequence[Unit]) -> list[str]:
     """Each message as a text with its speaker. Nothing in it can end the history or imitate another speaker."""
     return [f"[{unit.role.value}]\n{_HISTORY.sub('‹', harmless(_content(unit)))}" for unit in units]
 

@@ -24,7 +24,7 @@ from health.compaction.terms.outcome import (
     Code,
     CompactionOutcome,
     Extent,
-    Later,
+    LazySequence,
     Loss,
     Receipt,
     Status,
@@ -45,11 +45,12 @@ def applied(untouched: CompactionOutcome, best: Attempt) -> CompactionOutcome:
         state=after,
         estimated_tokens_after=after.estimated_tokens,
         coverage=receipts(old, new, best.reads),
-        losses=LossView(altered(old, new), after.units),
+        # Finding them takes a fifth of the time of compacting: only where somebody asks.
+        losses=LazySequence(partial(losses, altered(old, new), after.units)),
         removed_ids=removed_ids(old, new),
         why=Reason(Why.REDUCED, {"tokens": after.estimated_tokens, "limit": after.limit}),
-        gave_way=best.touched,
-        warnings=(*untouched.warnings, *(step.why for step in best.gave_way)),
+        forced_ids=best.forced_ids,
+        warnings=(*untouched.warnings, *(step.why for step in best.forced)),
     )
 
 
@@ -106,17 +107,15 @@ LEAST, MOST = -2.0, 2.0
 
 def reward(run: BreakingOutcome) -> float:
     """Success earns by coherence, tokens and priorities; recovery and slowness cost."""
-    earned = _success(run) if run.success else -1.0
+    earned = -1.0
+    if run.success:
+        share = run.tokens_reduced / run.original_tokens if run.original_tokens else 0.0
+        earned = 1.0 + run.coherence_delta * 0.5 + share * 0.3 + run.priority_preserved * 0.2
     if run.used_recovery:
         earned -= 0.7
     if run.time_ms > SLOW_MS:
         earned -= run.time_ms / 1000 * 0.1
     return max(LEAST, min(MOST, earned))
-
-
-def _success(run: BreakingOutcome) -> float:
-    share = run.tokens_reduced / run.original_tokens if run.original_tokens else 0.0
-    return 1.0 + run.coherence_delta * 0.5 + share * 0.3 + run.priority_preserved * 0.2
 
 
 def priority_preserved(before: Sequence[Unit], after: Sequence[Unit]) -> float:
@@ -142,38 +141,26 @@ def altered(before: Sequence[Unit], after: Sequence[Unit]) -> list[Unit]:
 
 def receipts(before: Sequence[Unit], after: Sequence[Unit], reads: Iterable[Read]) -> tuple[Receipt, ...]:
     """One receipt for every message that was removed or shortened, in order."""
-    furthest = _furthest(reads)
-    told = {source for unit in after if _is_of_reading(unit) for source in unit.sources}
+    # A message counts as read in what was made of it: a summary, a digest, or the notice of a choice of passages, for
+    # which all of them were weighed.
+    made = [unit for unit in after if unit.kind is Kind.SUMMARY or is_notice(unit)]
+    accounted = {source for unit in made for source in unit.sources}
+    furthest = {read.source_id: read.read for read in sorted(reads, key=lambda read: read.read)}
     left = {unit.id: len(unit.content) for unit in after}
-    return tuple(_receipt(unit, _read_of(unit, furthest, told), left) for unit in altered(before, after))
+    found: list[Receipt] = []
+    for unit in altered(before, after):
+        # An earlier summary is named by itself or by what it stood for.
+        names = (unit.id, *unit.source_ids)
+        read = 0 if accounted.isdisjoint(names) else max(furthest.get(name, 0) for name in names)
+        # What was shortened where it stands was read at least as far as it still stands.
+        found.append(_receipt(unit, max(read, left.get(unit.id, 0))))
+    return tuple(found)
 
 
-def _is_of_reading(unit: Unit) -> bool:
-    """A summary, a digest, or the notice of a choice of passages, which weighed every one of them."""
-    return unit.kind is Kind.SUMMARY or is_notice(unit)
-
-
-def _furthest(reads: Iterable[Read]) -> dict[str, int]:
-    return {read.source_id: read.read for read in sorted(reads, key=lambda read: read.read)}
-
-
-def _read_of(unit: Unit, furthest: dict[str, int], told: set[str]) -> int:
-    """An earlier summary is named by itself or by what it stood for."""
-    names = (unit.id, *unit.source_ids)
-    return 0 if told.isdisjoint(names) else max([furthest.get(name, 0) for name in names])
-
-
-def _receipt(unit: Unit, read: int, left: dict[str, int]) -> Receipt:
-    """What was shortened where it stands was read at least as far as it still stands."""
+def _receipt(unit: Unit, read: int) -> Receipt:
     total = len(unit.content)
-    known = min(total, max(read, left.get(unit.id, 0)))
-    return Receipt(source_id=unit.id, extent=_extent(known, total), read=known, total=total)
-
-
-def _extent(read: int, total: int) -> Extent:
-    if read >= total:
-        return Extent.IN_FULL
-    return Extent.IN_PART if read else Extent.NOT_AT_ALL
+    extent = Extent.IN_FULL if read >= total else Extent.IN_PART if read else Extent.NOT_AT_ALL
+    return Receipt(source_id=unit.id, extent=extent, read=min(read, total), total=total)
 
 
 MOST_LOSSES = 500
@@ -181,29 +168,22 @@ BINDING = "binding"
 _RUN = 4
 
 
-class LossView(Later[Loss]):
-    """The losses of one run: finding them takes a fifth of the time of compacting."""
-
-    def __init__(self, removed: Sequence[Unit], standing: Sequence[Unit]) -> None:
-        super().__init__(partial(losses, tuple(removed), tuple(standing)))
-
-
 def losses(removed: Sequence[Unit], standing: Sequence[Unit]) -> tuple[Loss, ...]:
     """Each fact and binding sentence of `removed` once, the user's first, each in order.
 
     At most MOST_LOSSES; where there are more, those that still stand are left out first.
     """
-    context = _Context(standing)
+    context = _Standing(standing)
     found: dict[tuple[str, str], Loss] = {}
     for unit in sorted(removed, key=lambda unit: unit.role is not Role.USER):
         for key, loss in _losses(unit, context):
             found.setdefault(key, loss)
-    told = list(found.values())
-    lost_first = sorted(range(len(told)), key=lambda at: told[at].kept)
-    return tuple(told[at] for at in sorted(lost_first[:MOST_LOSSES]))
+    every = list(found.values())
+    lost_first = sorted(range(len(every)), key=lambda at: every[at].kept)
+    return tuple(every[at] for at in sorted(lost_first[:MOST_LOSSES]))
 
 
-class _Context:
+class _Standing:
     """What stands: its facts, and its runs of words."""
 
     def __init__(self, standing: Sequence[Unit]) -> None:
@@ -232,7 +212,7 @@ def _runs(said: list[str], size: int) -> set[tuple[str, ...]]:
     return set(zip(*(said[start:] for start in range(size)), strict=False))
 
 
-def _losses(unit: Unit, context: _Context) -> Iterator[tuple[tuple[str, str], Loss]]:
+def _losses(unit: Unit, context: _Standing) -> Iterator[tuple[tuple[str, str], Loss]]:
     text = readable(unit)
     for fact in facts(text):
         kind = fact.kind.value

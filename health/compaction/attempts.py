@@ -22,11 +22,21 @@ from health.compaction.laws.weave import ledger_tokens, without_ledger, woven
 from health.compaction.reading.digest import is_digest, is_notice
 from health.compaction.reading.ledger import Ledger, extract
 from health.compaction.reading.ledger_page import is_seen, normal
-from health.compaction.strategies.passage_view import View
-from health.compaction.strategies.select_passages import LEAST_ROOM, chosen_order, reads_of
+from health.compaction.strategies.passage_context import PassageContext
+from health.compaction.strategies.select_passages import LEAST_ROOM, chosen_order
 from health.compaction.terms.outcome import Step
-from health.compaction.terms.ports import Asking, Attempt, Embed, Embedded, Kit, Need, Strategy, unchanged
-from health.compaction.terms.pressure import at_goal, marks, tokens
+from health.compaction.terms.ports import (
+    Attempt,
+    Embed,
+    Embedded,
+    Kit,
+    Need,
+    Strategy,
+    StrategyRun,
+    read_in_full,
+    unchanged,
+)
+from health.compaction.terms.pressure import at_goal, targets, tokens
 from health.compaction.terms.reasons import Reason, Why
 from health.compaction.terms.units import WRITTEN, ContextState, Kind, Role, Unit, total
 
@@ -34,7 +44,7 @@ LEXICAL = "lexical"
 
 
 @dataclass
-class Journal:
+class RunLog:
     """What a run writes down on its way: the steps as they were timed, who embedded, and what binds at which state.
 
     `taken_back` are rules that bind no more, `laid_down` is what was said before the first of all units.
@@ -56,7 +66,7 @@ class Journal:
                 return entries
         found = extract((*self.laid_down, *units) if self.laid_down else units, self.taken_back)
         begun = self.extracted[0][1] if self.extracted else found
-        self.extracted.append((units, found if _users(begun) <= _users(found) else begun))
+        self.extracted.append((units, found if _stated_by_user(begun) <= _stated_by_user(found) else begun))
         return self.extracted[-1][1]
 
     @property
@@ -86,13 +96,13 @@ class Journal:
             asking.close()
 
 
-def _users(entries: Ledger) -> set[str]:
+def _stated_by_user(entries: Ledger) -> set[str]:
     return {normal(entry.text) for entry in entries if entry.role is Role.USER and not is_seen(entry)}
 
 
-def tried(
+def attempted(
     strategy: Strategy, state: ContextState, kit: Kit, *, recovering: bool = False, fills_up: bool = False
-) -> Asking:
+) -> StrategyRun:
     """What the strategy makes of the state, if it is lawful and smaller; else the state, and why.
 
     With `fills_up` the best of what it took beyond the goal comes back.
@@ -107,7 +117,7 @@ def tried(
         return unchanged(state, Reason(Why.FAILED, {"name": f"{type(error).__name__}: {error}"}))
 
 
-def _filled(state: ContextState, attempt: Attempt, done: Attempt, kit: Kit) -> Asking:
+def _filled(state: ContextState, attempt: Attempt, done: Attempt, kit: Kit) -> StrategyRun:
     """The step with the best of what went, if that is as lawful and still at the goal; else the step as it was."""
     try:
         more: Attempt = yield from refilled(without_ledger(state), attempt, kit)
@@ -123,12 +133,12 @@ def _checked(state: ContextState, attempt: Attempt, kit: Kit, *, recovering: boo
     units = woven(state, attempt.state.units, kit)
     # The ledger moves to where the first message left. An earlier handover is priority 1, yet a new one retells it.
     before = [unit for unit in without_ledger(state).units if not (recovering and is_handover(unit))]
-    faults = broken(before, units, gave_way=attempt.touched)
+    faults = broken(before, units, may_change=attempt.forced_ids)
     if faults:
         return unchanged(state, Reason(Why.LAW_BROKEN, {"why": faults[0]}))
     after = state.having(units)
     # What must stay leaves no room: a ledger of it may take what was gained for now.
-    has_to = bool(attempt.gave_way) and not state.fits
+    has_to = bool(attempt.forced) and not state.fits
     if after.estimated_tokens >= state.estimated_tokens and not (has_to or _lets_the_ledger_in(state, after)):
         return unchanged(state, Why.NOT_SMALLER)
     return replace(attempt, state=after)
@@ -143,10 +153,12 @@ def _lets_the_ledger_in(state: ContextState, after: ContextState) -> bool:
 REFILLED_SHARE = 0.9
 
 
-def refilled(before: ContextState, attempt: Attempt, kit: Kit) -> Asking:
+def refilled(before: ContextState, attempt: Attempt, kit: Kit) -> StrategyRun:
     """What the strategy made of `before`, filled up again; the attempt itself where there is nothing to fill."""
     after = before.having(kit.counted(attempt.state.units))
-    target = _target(before)
+    aims = targets(before.config, limit=before.limit)
+    # Less where the ledger could then pass what is acceptable.
+    target = min(int(REFILLED_SHARE * aims.goal), aims.accept - tokens(before.config.ledger_share, before.limit))
     filled = replace(attempt, state=after)
     if target - after.estimated_tokens >= LEAST_ROOM:
         filled = yield from _with_passages(before, filled, kit, target_tokens=target)
@@ -156,28 +168,24 @@ def refilled(before: ContextState, attempt: Attempt, kit: Kit) -> Asking:
     return filled
 
 
-def _target(state: ContextState) -> int:
-    """Nine tenths of the goal; less where the ledger could then pass what is acceptable."""
-    aims = marks(state.config, limit=state.limit)
-    return min(int(REFILLED_SHARE * aims.goal), aims.accept - tokens(state.config.ledger_share, state.limit))
-
-
-def _with_passages(before: ContextState, attempt: Attempt, kit: Kit, *, target_tokens: int) -> Asking:
+def _with_passages(before: ContextState, attempt: Attempt, kit: Kit, *, target_tokens: int) -> StrategyRun:
     after = attempt.state
     gone = _may_return(before.units, after.units)
     merged = before.having(_merged(before.units, after.units, gone))
     kept = frozenset(unit.id for unit in after.units)
     frame = Frame(kept=kept, room=target_tokens - after.estimated_tokens)
-    sources = _untold(sources_of(merged.units, frame), _written(before.units, after.units))
+    known = {unit.id for unit in before.units}
+    written = [unit for unit in after.units if unit.id not in known]
+    sources = _not_yet_said(sources_of(merged.units, frame), written)
     if not sources:
         return attempt
     order = yield from chosen_order(sources, merged, kit, frame)
-    view = View(state=merged, kit=kit, frame=frame, sources=sources)
+    view = PassageContext(state=merged, kit=kit, frame=frame, sources=sources)
     units = view.fitting(order, budget_tokens=target_tokens) if order else None
-    if units is None or not _fits(merged, units, target_tokens) or not _is_more(units, after.units):
+    if units is None or merged.overhead_tokens + total(units) > target_tokens or not _is_more(units, after.units):
         return attempt
-    filled = merged.having(_without_told_gaps(units, before.units))
-    return replace(attempt, state=filled, reads=attempt.reads + reads_of(gone, frozenset()))
+    filled = merged.having(_without_filled_gaps(units, before.units))
+    return replace(attempt, state=filled, reads=attempt.reads + read_in_full(gone))
 
 
 def _may_return(before: Sequence[Unit], after: Sequence[Unit]) -> tuple[Unit, ...]:
@@ -187,23 +195,18 @@ def _may_return(before: Sequence[Unit], after: Sequence[Unit]) -> tuple[Unit, ..
     return tuple(unit for unit in gone if unit.kind not in WRITTEN or is_digest(unit))
 
 
-def _untold(sources: Sequence[Source], written: Sequence[Unit]) -> list[Source]:
+def _not_yet_said(sources: Sequence[Source], written: Sequence[Unit]) -> list[Source]:
     """The sources without passages that a new summary says word for word."""
-    told = "\n".join(_plain(unit.content) for unit in written if unit.kind is Kind.SUMMARY)
+    said = "\n".join(_plain(unit.content) for unit in written if unit.kind is Kind.SUMMARY)
     left = [
-        source._replace(chunks=[chunk for chunk in source.chunks if _plain(chunk.text) not in told])
+        source._replace(chunks=[chunk for chunk in source.chunks if _plain(chunk.text) not in said])
         for source in sources
     ]
-    return [source for source in (left if told else sources) if source.chunks]
+    return [source for source in (left if said else sources) if source.chunks]
 
 
 def _plain(text: str) -> str:
     return " ".join(text.split())
-
-
-def _written(before: Sequence[Unit], after: Sequence[Unit]) -> list[Unit]:
-    known = {unit.id for unit in before}
-    return [unit for unit in after if unit.id not in known]
 
 
 def _merged(before: Sequence[Unit], after: Sequence[Unit], gone: Sequence[Unit]) -> list[Unit]:
@@ -227,16 +230,12 @@ def _place_of(written: Unit, place: dict[str, int]) -> float:
     return float(min(places) if written.kind is Kind.PLACEHOLDER else max(places) + 1)
 
 
-def _fits(state: ContextState, units: Sequence[Unit], target_tokens: int) -> bool:
-    return state.overhead_tokens + total(units) <= target_tokens
-
-
 def _is_more(units: Sequence[Unit], than: Sequence[Unit]) -> bool:
     standing = {unit.id for unit in than}
     return any(unit.id not in standing and unit.kind is not Kind.PLACEHOLDER for unit in units)
 
 
-def _without_told_gaps(units: Sequence[Unit], before: Sequence[Unit]) -> Iterator[Unit]:
+def _without_filled_gaps(units: Sequence[Unit], before: Sequence[Unit]) -> Iterator[Unit]:
     """Without the marks of gaps that are none any more: the notice of the choice tells of what is left out."""
     known = {unit.id for unit in before}
     back = {source for unit in units if unit.kind is not Kind.PLACEHOLDER for source in unit.sources}

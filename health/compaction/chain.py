@@ -13,7 +13,7 @@ from typing import Any
 
 from health.compaction import recovery
 from health.compaction.accounts import applied, coherence_of, failed, rewarded
-from health.compaction.attempts import Journal, tried
+from health.compaction.attempts import RunLog, attempted
 from health.compaction.config import CHAIN_ORDER, PASSAGES, PASSAGES_AND_LAST_FIVE, RecoveryMode, chain_for
 from health.compaction.laws.floor import diagnosis, irreducible
 from health.compaction.laws.weave import is_squeezed, ledger_tokens
@@ -22,7 +22,7 @@ from health.compaction.strategies import REGISTRY
 from health.compaction.strategies.truncate import truncate
 from health.compaction.terms.outcome import Code, CompactionOutcome, Status, Step
 from health.compaction.terms.ports import Attempt, Kit, Need, Strategy, unchanged
-from health.compaction.terms.pressure import at_goal, is_acceptable, marks
+from health.compaction.terms.pressure import at_goal, is_acceptable, targets
 from health.compaction.terms.reasons import Reason, Why
 from health.compaction.terms.units import ContextState, Unit
 
@@ -45,7 +45,7 @@ def joined(first: Attempt, second: Attempt) -> Attempt:
         second,
         changed=first.changed or second.changed,
         reads=first.reads + second.reads,
-        gave_way=first.gave_way + second.gave_way,
+        forced=first.forced + second.forced,
     )
 
 
@@ -68,7 +68,7 @@ class Passes:
 
     chain: tuple[tuple[str, Strategy], ...]
     kit: Kit
-    journal: Journal
+    log: RunLog
     originals: tuple[Unit, ...] = ()
 
     def settled(self, start: ContextState, *, live: bool = True) -> Stepping:
@@ -81,7 +81,7 @@ class Passes:
             further, steps = yield from self._pass(best.state, live=live and not number)
             paid = pays(best.state, further.state)
             if paid or not best.state.fits:
-                yield from self.journal.report(*steps)
+                yield from self.log.report(*steps)
                 best = joined(best, further)
             if not paid:
                 break
@@ -96,18 +96,18 @@ class Passes:
         Behind a choice of passages none goes on from what is acceptable: it would throw away what was chosen.
         """
         best = unchanged(replace(state, originals=self.originals or state.units))
-        kit = replace(self.kit, entries=self.journal.entries(state.units))
+        kit = replace(self.kit, entries=self.log.entries(state.units))
         steps: tuple[Step, ...] = ()
         chosen = False
         for name, strategy in self.chain:
             if at_goal(best.state, ledger_tokens(best.state)) or (chosen and is_acceptable(best.state)):
                 break
             chosen = chosen or name in CHOOSING
-            trying = tried(strategy, best.state, kit, fills_up=name not in FULL_BY_THEMSELVES)
-            attempt: Attempt = yield from self.journal.listening(trying)
+            trying = attempted(strategy, best.state, kit, fills_up=name not in FULL_BY_THEMSELVES)
+            attempt: Attempt = yield from self.log.listening(trying)
             step = step_of(name, best.state, attempt)
             if live:
-                yield from self.journal.report(step)
+                yield from self.log.report(step)
             else:
                 steps = (*steps, step)
             best = joined(best, attempt)
@@ -153,22 +153,22 @@ def compact(
     """
     known = REGISTRY if strategies is None else strategies
     names = tuple(chain_for(state.config) if chain is None else chain) or DEFAULT_CHAIN
-    journal = Journal(state.taken_back, state.laid_down)
+    log = RunLog(state.taken_back, state.laid_down)
     found = tuple((name, known[name]) for name in names if name in known)
-    passes = Passes(chain=found, kit=kit, journal=journal, originals=state.originals)
-    yield from journal.report(step_of(DETECTION, state, unchanged(state)))
+    passes = Passes(chain=found, kit=kit, log=log, originals=state.originals)
+    yield from log.report(step_of(DETECTION, state, unchanged(state)))
     # Strategies read the chain that runs, not the one configured: hybrid repeats what stands before it.
     working = replace(state, config=replace(state.config, chain_order=names))
     outcome = yield from _decided(_untouched(state, kit, names, known), working, passes)
     coherence, delta = None, 0.0
     if outcome.status is Status.APPLIED:
         if judge:
-            coherence, delta = yield from journal.listening(coherence_of(state, outcome.state))
+            coherence, delta = yield from log.listening(coherence_of(state, outcome.state))
         done = Attempt(state=outcome.state, changed=True, why=outcome.why)
-        yield from journal.report(step_of(SUCCESS, state, done))
-    warnings = (*outcome.warnings, *journal.unread)
-    outcome = replace(outcome, coherence=coherence, embedder=", ".join(journal.embedders), warnings=warnings)
-    return rewarded(outcome, state, journal.steps, coherence_delta=delta)
+        yield from log.report(step_of(SUCCESS, state, done))
+    warnings = (*outcome.warnings, *log.unread)
+    outcome = replace(outcome, coherence=coherence, embedder=", ".join(log.embedders), warnings=warnings)
+    return rewarded(outcome, state, log.steps, coherence_delta=delta)
 
 
 def _untouched(state: ContextState, kit: Kit, names: Sequence[str], known: Mapping[str, Strategy]) -> CompactionOutcome:
@@ -188,69 +188,62 @@ def _decided(
     untouched: CompactionOutcome, state: ContextState, passes: Passes
 ) -> Generator[Need | Step, Any, CompactionOutcome]:
     """The outcome but for its coherence and reward."""
-    if state.estimated_tokens <= marks(state.config, limit=state.limit).trigger:
+    if state.estimated_tokens <= targets(state.config, limit=state.limit).trigger:
         return replace(untouched, why=Reason(Why.NOTHING_TO_DO, {"share": state.config.warning_threshold}))
     floor = irreducible(state, passes.kit)
     if floor.tokens > state.limit:
         return failed(untouched, Code.BREAKER_FAILED, diagnosis(floor, limit=state.limit))
-    untouched = replace(untouched, ledger=passes.journal.entries(state.units))
-    begun = yield from _with_room(state, passes, untouched.ledger)
+    untouched = replace(untouched, ledger=passes.log.entries(state.units))
+    # What is not one of the passes is handed the ledger of all that the run began with.
+    passes = replace(passes, kit=replace(passes.kit, entries=untouched.ledger))
+    begun = yield from _with_room(state, passes)
     settled = yield from passes.settled(begun.state)
-    best = joined(begun, (yield from _with_ledger(settled, passes, untouched.ledger)))
+    best = joined(begun, (yield from _with_ledger(settled, passes)))
     if best.state.fits:
-        return applied(untouched, best) if pays(state, best.state) else replace(untouched, why=_no_gain(state))
-    rescued = yield from _rescued(best.state, passes, untouched.ledger)
+        no_gain = Reason(Why.NO_GAIN, {"share": state.config.min_gain})
+        return applied(untouched, best) if pays(state, best.state) else replace(untouched, why=no_gain)
+    rescued = yield from _rescued(best.state, passes)
     if not rescued.state.fits:
-        return failed(untouched, Code.TOKEN_LIMIT_EXCEEDED, _excess(best.state))
+        excess = Reason(Why.STILL_OVER, {"tokens": best.state.estimated_tokens, "limit": state.limit})
+        return failed(untouched, Code.TOKEN_LIMIT_EXCEEDED, excess)
     again = yield from passes.settled(rescued.state, live=False)
-    settled = yield from _with_ledger(again, passes, untouched.ledger)
+    settled = yield from _with_ledger(again, passes)
     outcome = applied(untouched, joined(joined(best, rescued), settled))
     return replace(outcome, recovered=state.config.recovery_mode)
 
 
-def _with_room(state: ContextState, passes: Passes, entries: Sequence[Any]) -> Stepping:
+def _with_room(state: ContextState, passes: Passes) -> Stepping:
     """The state with what must stay short enough; each step is reported."""
-    kit = replace(passes.kit, entries=entries)
-    attempt = yield from passes.journal.listening(tried(make_room, state, kit))
-    for each in attempt.gave_way:
+    attempt = yield from passes.log.listening(attempted(make_room, state, passes.kit))
+    for each in attempt.forced:
         step = Step(phase=SHORTENING, estimated_before=each.before, estimated_after=each.after, changed=True)
-        yield from passes.journal.report(replace(step, why=each.why))
+        yield from passes.log.report(replace(step, why=each.why))
     return attempt
 
 
-def _with_ledger(done: Attempt, passes: Passes, entries: Sequence[Any]) -> Stepping:
+def _with_ledger(done: Attempt, passes: Passes) -> Stepping:
     """What was done, and where it leaves no room for what the user laid down, filler goes.
 
     Where passages were chosen last, they hold what is worth most of all that is no rule.
     """
-    kit = replace(passes.kit, entries=entries)
-    last = next((step.phase for step in reversed(passes.journal.steps) if step.changed), "")
-    if not (done.changed and done.state.fits and is_squeezed(done.state, kit, only_rules=last in CHOOSING)):
+    last = next((step.phase for step in reversed(passes.log.steps) if step.changed), "")
+    if not (done.changed and done.state.fits and is_squeezed(done.state, passes.kit, only_rules=last in CHOOSING)):
         return done
-    attempt = yield from passes.journal.listening(tried(recovery.room_for_ledger, done.state, kit))
-    yield from passes.journal.report(step_of(PASSAGES, done.state, attempt))
+    attempt = yield from passes.log.listening(attempted(recovery.room_for_ledger, done.state, passes.kit))
+    yield from passes.log.report(step_of(PASSAGES, done.state, attempt))
     return joined(done, attempt)
 
 
-def _rescued(state: ContextState, passes: Passes, entries: Sequence[Any]) -> Stepping:
+def _rescued(state: ContextState, passes: Passes) -> Stepping:
     """What recovery makes of a state that does not fit, as configured; the ledger has all that was ever in it."""
     ways = RECOVERIES[state.config.recovery_mode]
     best = unchanged(state, Why.NOT_UNDER)
     if ways:
-        yield from passes.journal.report(step_of(RECOVERY, state, best))
-    kit = replace(passes.kit, entries=entries)
+        yield from passes.log.report(step_of(RECOVERY, state, best))
     for phase, way in ways:
-        attempt = yield from passes.journal.listening(tried(way, best.state, kit, recovering=True))
-        yield from passes.journal.report(step_of(phase, best.state, attempt))
+        attempt = yield from passes.log.listening(attempted(way, best.state, passes.kit, recovering=True))
+        yield from passes.log.report(step_of(phase, best.state, attempt))
         best = joined(best, attempt)
         if best.state.fits:
             break
     return best
-
-
-def _no_gain(state: ContextState) -> Reason:
-    return Reason(Why.NO_GAIN, {"share": state.config.min_gain})
-
-
-def _excess(best: ContextState) -> Reason:
-    return Reason(Why.STILL_OVER, {"tokens": best.estimated_tokens, "limit": best.limit})

@@ -13,16 +13,16 @@ from health.compaction.choosing import summaries
 from health.compaction.laws.floor import OPENING, standing
 from health.compaction.laws.weave import ledger_beside
 from health.compaction.strategies.select_passages import passages_within
-from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
-from health.compaction.terms.pressure import marks, tokens
+from health.compaction.terms.ports import Attempt, Kit, StrategyRun, unchanged
+from health.compaction.terms.pressure import targets, tokens
 from health.compaction.terms.reasons import Reason, Why
-from health.compaction.terms.units import ContextState, Kind, Priority, Role, Unit, synthetic_id, total
+from health.compaction.terms.units import ContextState, Kind, Priority, Unit, total, written_for
 
 # A shorter handover would hold its frame and nothing else.
 LEAST_HANDOVER = 80
 
 
-def fresh_start(state: ContextState, kit: Kit) -> Asking:
+def fresh_start(state: ContextState, kit: Kit) -> StrategyRun:
     """What must stay, and one handover for all else. An earlier handover is told again in the new one.
 
     Where all that is gone is shorter than a handover of it, there is none.
@@ -33,11 +33,11 @@ def fresh_start(state: ContextState, kit: Kit) -> Asking:
     room = _room_for_handover(kept, state, kit)
     if not gone or room < LEAST_HANDOVER:
         return Attempt(state=state.having(kept), changed=True, why=Reason(Why.NO_ROOM_FOR_HANDOVER) if gone else None)
-    told: Attempt = yield from handover(gone, state, kit, budget_tokens=min(room, total(gone) - 1))
-    if total(told.state.units) >= total(gone):
+    written: Attempt = yield from handover(gone, state, kit, budget_tokens=min(room, total(gone) - 1))
+    if total(written.state.units) >= total(gone):
         return Attempt(state=state.having(kept), changed=True)
-    units = _placed(told.state.units, kept, state.units)
-    return Attempt(state=state.having(units), changed=True, why=told.why, reads=told.reads)
+    units = _placed(written.state.units, kept, state.units)
+    return Attempt(state=state.having(units), changed=True, why=written.why, reads=written.reads)
 
 
 def _room_for_handover(kept: Sequence[Unit], state: ContextState, kit: Kit) -> int:
@@ -47,13 +47,13 @@ def _room_for_handover(kept: Sequence[Unit], state: ContextState, kit: Kit) -> i
     """
     config, limit = state.config, state.room or state.limit
     # Who resets in any case has no trigger; what is acceptable is then what the configuration says.
-    accept = marks(config, limit=limit).accept or tokens(config.accept, limit)
+    accept = targets(config, limit=limit).accept or tokens(config.accept, limit)
     beside = state.overhead_tokens + total(kept) + ledger_beside(kept, state, kit)
     room = accept - beside
     return min(config.handover_tokens, room if room >= LEAST_HANDOVER else limit - beside)
 
 
-def bare(state: ContextState, kit: Kit) -> Asking:
+def bare(state: ContextState, kit: Kit) -> StrategyRun:
     """Nothing but what must stay: no helper's failure can prevent this one."""
     yield from ()
     units = standing(state.units)
@@ -62,7 +62,7 @@ def bare(state: ContextState, kit: Kit) -> Asking:
     return Attempt(state=state.having(units), changed=True, why=Reason(Why.ONLY_WHAT_MUST_STAY))
 
 
-def room_for_ledger(state: ContextState, kit: Kit) -> Asking:
+def room_for_ledger(state: ContextState, kit: Kit) -> StrategyRun:
     """Where filler stands that took the room of what the user laid down: passages beside the whole ledger, else only
     what must stay."""
     target = state.limit + state.ledger_tokens - tokens(state.config.ledger_share, state.limit)
@@ -84,21 +84,13 @@ ARCHIVED = "{count:,} earlier messages ({tokens:,} tokens) are left out; all of 
 TASK_CHARS = 100
 
 
-def handover(gone: Sequence[Unit], state: ContextState, kit: Kit, *, budget_tokens: int) -> Asking:
+def handover(gone: Sequence[Unit], state: ContextState, kit: Kit, *, budget_tokens: int) -> StrategyRun:
     """The handover for these, counted, as the only unit of a state. Raises nothing where the summary is empty."""
     archived = ARCHIVED.format(count=len(gone), tokens=total(gone))
     frame = kit.tokens(_framed(f"\n{archived}", state.task)) + kit.counter.per_message
     summary = yield from summaries.summary(gone, max_tokens=budget_tokens - frame, kit=kit, focus=state.task)
-    sources = tuple(dict.fromkeys(source for unit in gone for source in unit.sources))
-    unit = Unit(
-        id=synthetic_id("handover", sources),
-        role=Role.USER,
-        kind=Kind.SUMMARY,
-        content=_framed(f"{summary.text}\n{archived}", state.task),
-        timestamp=gone[-1].timestamp,
-        priority=Priority.P1,
-        source_ids=sources,
-    )
+    content = _framed(f"{summary.text}\n{archived}", state.task)
+    unit = written_for(gone, Kind.SUMMARY, "handover", content, priority=Priority.P1)
     return Attempt(state=state.having(kit.counted([unit])), changed=True, why=summary.why, reads=summary.reads)
 
 

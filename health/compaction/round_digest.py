@@ -6,11 +6,12 @@ They leave together, so nothing is torn. What is left of each is a line of a dig
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from health.compaction.reading.digest import GAP, Line, written
 from health.compaction.reading.text import passages
 from health.compaction.terms.ports import Kit
-from health.compaction.terms.units import Kind, Role, Unit, synthetic_id, tools_by_result, total
+from health.compaction.terms.units import Kind, Unit, tools_by_result, total, written_for
 from health.compaction.trimming.clamp import clamped, level
 from health.compaction.trimming.json_rows import in_rows
 
@@ -37,17 +38,8 @@ def with_digests(units: Sequence[Unit], pieces: Sequence[Units], most: int, kit:
 
 def _digest(piece: Units, most: int, kit: Kit, *, is_open: bool) -> Unit:
     """The round in one message of so many tokens, if that can be. One that is open stays the one to be answered."""
-    sources = tuple(dict.fromkeys(one for unit in piece for one in unit.sources))
-    name = synthetic_id("digest", sources)
-    empty = Unit(
-        id=name,
-        role=Role.USER,
-        kind=Kind.SUMMARY,
-        content=written(()),
-        timestamp=piece[-1].timestamp,
-        round_id=name if is_open else None,
-        source_ids=sources,
-    )
+    empty = written_for(piece, Kind.SUMMARY, "digest", written(()))
+    empty = replace(empty, round_id=empty.id) if is_open else empty
     lines = _lines(piece, most - total(kit.counted([empty])), kit)
     while True:
         (digest,) = kit.counted([empty.saying(written(lines))])
@@ -60,15 +52,15 @@ def _lines(piece: Units, room: int, kit: Kit) -> list[Line]:
     """What was said, called and answered, evenly short; the first of it where there is no room for all."""
     tools = tools_by_result(piece)
     lines = [line for unit in piece for line in _lines_of(unit, tools.get(unit.id, ""))]
-    return _told(lines[: max(1, room // (SPEAKER_TOKENS + LINE_TOKENS))], room, kit)
+    return _shortened_lines(lines[: max(1, room // (SPEAKER_TOKENS + LINE_TOKENS))], room, kit)
 
 
-def _told(lines: Sequence[Line], room: int, kit: Kit) -> list[Line]:
+def _shortened_lines(lines: Sequence[Line], room: int, kit: Kit) -> list[Line]:
     """The beginnings of the lines; the room of a text of which nothing would be left is for the others."""
     heads = _heads(lines, max(0, room - SPEAKER_TOKENS * len(lines)), kit)
     telling = [line for line, head in zip(lines, heads, strict=True) if line.tool or head != GAP.strip()]
     if 0 < len(telling) < len(lines):
-        return _told(telling, room, kit)
+        return _shortened_lines(telling, room, kit)
     return [Line(line.role, head, line.tool) for line, head in zip(lines, heads, strict=True)]
 
 
@@ -88,9 +80,9 @@ def _heads(lines: Sequence[Line], room: int, kit: Kit) -> list[str]:
 
 def _head(line: Line, most: int, kit: Kit) -> str:
     """As it is, or in rows, if that fits in so many tokens; else its first whole sentences, lines or rows."""
-    told = (line.text, _rows_of(line)) if line.tool else (line.text,)
-    fitting = (text for text in told if kit.tokens(text) <= most)
-    whole = next(fitting, None) or _beginning(told[-1], most - GAP_TOKENS, kit)
+    forms = (line.text, _rows_of(line)) if line.tool else (line.text,)
+    fitting = (text for text in forms if kit.tokens(text) <= most)
+    whole = next(fitting, None) or _beginning(forms[-1], most - GAP_TOKENS, kit)
     return whole or _cut(line, most, kit) or _name_of(line)
 
 

@@ -31,8 +31,9 @@ def run(
     on_step: Callable[[Step], object] | None = None,
     clock: Clock | None = None,
 ) -> CompactionOutcome:
-    """The outcome of a compaction. Whatever interrupts it (KeyboardInterrupt) closes it first: nothing is half done."""
-    watch = Watch(clock or _no_time)
+    """The outcome of a compaction. What `on_step` raises, and whatever else interrupts it, closes it: nothing is half
+    done."""
+    watch = Watch(clock or (lambda: 0.0))
     reply: Any = None
     try:
         while True:
@@ -42,7 +43,8 @@ def run(
                 return end.value
             if isinstance(asked, Step):
                 reply = watch.stamped(asked)
-                _told(on_step, reply)
+                if on_step:
+                    on_step(reply)
                 watch.start()
             else:
                 reply = watch.answered(asked, answer)
@@ -79,17 +81,3 @@ def answered(need: Need, answer: Callable[[Need], Answer]) -> Answer:
     except Exception:
         return None
     return given if isinstance(given, FITTING[type(need)]) else None
-
-
-def _told(on_step: Callable[[Step], object] | None, step: Step) -> None:
-    """A broken progress bar must not break a compaction: what the callback raises ends with it."""
-    if on_step is None:
-        return
-    try:
-        on_step(step)
-    except Exception:
-        return
-
-
-def _no_time() -> float:
-    return 0.0

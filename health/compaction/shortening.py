@@ -20,22 +20,23 @@ from health.compaction.reading.digest import GAP, NOTICE, is_digest
 from health.compaction.reading.importance import is_ui_tool
 from health.compaction.round_digest import DIGEST_TOKENS, HEAD_NOTE, with_digests
 from health.compaction.strategies.trim_payloads import trimmed
-from health.compaction.terms.ports import Asking, Attempt, GaveWay, Kit, unchanged
-from health.compaction.terms.pressure import marks, tokens
+from health.compaction.terms.ports import Attempt, ForcedShortening, Kit, StrategyRun, unchanged
+from health.compaction.terms.pressure import targets, tokens
 from health.compaction.terms.reasons import Reason, Why
 from health.compaction.terms.units import (
     STATES_REMEMBERED,
     WRITTEN,
+    ByIdentity,
     ContextState,
     Kind,
     Priority,
     Role,
-    Same,
     Unit,
     rounds,
     synthetic_id,
     tools_by_result,
     total,
+    written_for,
 )
 from health.compaction.trimming.clamp import evened, shortened
 from health.compaction.trimming.payloads import is_json
@@ -55,7 +56,7 @@ TRIES = 4
 HEAD_TOKENS = 12
 
 
-class Step(NamedTuple):
+class Reduction(NamedTuple):
     """`size` is what is not to be over the limit, `take` makes the units with so many tokens less, if they can be."""
 
     why: Why
@@ -63,25 +64,26 @@ class Step(NamedTuple):
     take: Take
 
 
-def make_room(state: ContextState, kit: Kit) -> Asking:
+def make_room(state: ContextState, kit: Kit) -> StrategyRun:
     """The state with what must stay short enough, as a strategy that names what it touched."""
     yield from ()
-    units, gave_way = state, list[GaveWay]()
+    units, forced = state, list[ForcedShortening]()
     while further := _further(units, kit):
         units = further[-1][0]
-        gave_way += [one for _, one in further]
-    if not gave_way:
+        forced += [one for _, one in further]
+    if not forced:
         return unchanged(state, Why.EVERYTHING_FITS)
-    return Attempt(state=units, changed=True, why=gave_way[0].why, gave_way=tuple(gave_way))
+    return Attempt(state=units, changed=True, why=forced[0].why, forced=tuple(forced))
 
 
-def _further(state: ContextState, kit: Kit) -> list[tuple[ContextState, GaveWay]]:
+def _further(state: ContextState, kit: Kit) -> list[tuple[ContextState, ForcedShortening]]:
     """The table once: each step that had to be taken, and what it led to. Another first request may come of it."""
-    found: list[tuple[ContextState, GaveWay]] = []
-    for step in () if _suffices(state, kit) else _steps(state):
+    found: list[tuple[ContextState, ForcedShortening]] = []
+    steps = ONLY_RESULTS if state.config.recovery_mode is RecoveryMode.ERROR else STEPS
+    for step in () if _suffices(state, kit) else steps:
         less = taken(step, state, kit)
         if less.estimated_tokens < state.estimated_tokens:
-            found.append((less, _told(step.why, state, less)))
+            found.append((less, _forced(step.why, state, less)))
             state = less
     return found
 
@@ -92,22 +94,18 @@ def _suffices(state: ContextState, kit: Kit) -> bool:
     return _over_share(state) <= 0 and max(most, _bare(state, kit), _newest_alone(state, kit)) <= state.limit
 
 
-def _steps(state: ContextState) -> tuple[Step, ...]:
-    return ONLY_RESULTS if state.config.recovery_mode is RecoveryMode.ERROR else STEPS
-
-
-def taken(step: Step, state: ContextState, kit: Kit) -> ContextState:
+def taken(step: Reduction, state: ContextState, kit: Kit) -> ContextState:
     """What the step makes of a state that needs it: the first goal that is in reach, or the least."""
     less = state
-    if _measured(step.size, Same(state), Same(kit)) <= state.limit:
+    if _measured(step.size, ByIdentity(state), ByIdentity(kit)) <= state.limit:
         return less
     for size, goal in dict.fromkeys(_goals(step, state)):
-        excess = _measured(size, Same(state), Same(kit)) - goal
+        excess = _measured(size, ByIdentity(state), ByIdentity(kit)) - goal
         for _ in range(TRIES):
             before, less = less, state.having(step.take(state, excess, kit))
             if less.units == before.units:
                 break
-            over = _measured(size, Same(less), Same(kit)) - goal
+            over = _measured(size, ByIdentity(less), ByIdentity(kit)) - goal
             if over <= 0:
                 return less
             excess += over
@@ -115,30 +113,30 @@ def taken(step: Step, state: ContextState, kit: Kit) -> ContextState:
 
 
 @lru_cache(maxsize=STATES_REMEMBERED)
-def _measured(size: Size, state: Same[ContextState], kit: Same[Kit]) -> int:
+def _measured(size: Size, state: ByIdentity[ContextState], kit: ByIdentity[Kit]) -> int:
     """Several steps ask for the same size of one state: of the largest ledger that it may need, which takes longest."""
     return size(state.it, kit.it)
 
 
-def _goals(step: Step, state: ContextState) -> Iterator[tuple[Size, int]]:
+def _goals(step: Reduction, state: ContextState) -> Iterator[tuple[Size, int]]:
     """What is acceptable, else the limit; what need not leave room for a ledger does so if it can."""
     if step.size is _newest_alone:
         yield _newest_alone, state.limit
         return
-    yield must_stay, marks(state.config, limit=state.limit).accept
+    yield must_stay, targets(state.config, limit=state.limit).accept
     yield must_stay, state.limit
     if step.size is _bare:
         yield _bare, state.limit
 
 
-def _told(why: Why, before: ContextState, after: ContextState) -> GaveWay:
+def _forced(why: Why, before: ContextState, after: ContextState) -> ForcedShortening:
     """The step by name, with the messages that it touched and their tokens."""
     now, known = {unit.id: unit for unit in after.units}, {unit.id for unit in before.units}
     touched = [unit for unit in before.units if now.get(unit.id) != unit]
     left = [now[unit.id] for unit in touched if unit.id in now]
     left += [unit for unit in after.units if unit.id not in known]
     ids = ", ".join(unit.id for unit in touched)
-    return GaveWay(
+    return ForcedShortening(
         why=Reason(why, {"name": ids, "before": total(touched), "after": total(left)}),
         ids=frozenset(unit.id for unit in touched),
         before=before.estimated_tokens,
@@ -164,7 +162,7 @@ def _newest_alone(state: ContextState, kit: Kit) -> int:
 
 def _with_first(state: ContextState, kit: Kit) -> int:
     """What must stay, or what passes the limit by as much as the first request passes its share."""
-    return max(_measured(must_stay, Same(state), Same(kit)), state.limit + _over_share(state))
+    return max(_measured(must_stay, ByIdentity(state), ByIdentity(kit)), state.limit + _over_share(state))
 
 
 def _over_share(state: ContextState) -> int:
@@ -195,18 +193,14 @@ def _texts(state: ContextState) -> Units:
     return tuple(unit for unit in texts if unit.id not in first)
 
 
-def _results(state: ContextState) -> Units:
-    return tuple(unit for unit in _unmarked(state) if unit.role is Role.TOOL)
-
-
-def _marked(state: ContextState) -> Units:
+def _marked(state: ContextState, *, are: bool = True) -> Units:
+    """What stands and is marked, or not, but for what is never shortened."""
     never = never_shortened(state.units)
-    return tuple(unit for unit in standing(state.units) if is_marked(unit) and unit.id not in never)
+    return tuple(unit for unit in standing(state.units) if is_marked(unit) is are and unit.id not in never)
 
 
 def _unmarked(state: ContextState) -> Units:
-    never = never_shortened(state.units)
-    return tuple(unit for unit in standing(state.units) if not is_marked(unit) and unit.id not in never)
+    return _marked(state, are=False)
 
 
 def _pieces(state: ContextState) -> Iterator[Units]:
@@ -253,7 +247,8 @@ def _shorter_results(state: ContextState, excess: int, kit: Kit) -> Units:
 
     One that could not fit even alone says so, but for trees of elements, which say it themselves.
     """
-    results, said = sorted(_results(state), key=lambda unit: -total([unit])), oversized(state)
+    found = (unit for unit in _unmarked(state) if unit.role is Role.TOOL)
+    results, said = sorted(found, key=lambda unit: -total([unit])), oversized(state)
     tools, keep = tools_by_result(state.units), in_play(state)
     contents: dict[str, str] = {}
     short = state
@@ -333,14 +328,8 @@ def _enough(pieces: Sequence[Units], excess: int) -> list[Units]:
 
 def _notice(units: Sequence[Unit]) -> Unit:
     sources = tuple(unit.id for unit in units)
-    return Unit(
-        id=synthetic_id("notice", sources),
-        role=Role.USER,
-        kind=Kind.PLACEHOLDER,
-        content=NOTICE,
-        timestamp=units[-1].timestamp if units else 0.0,
-        source_ids=sources,
-    )
+    own_id = synthetic_id("notice", sources)
+    return written_for(units, Kind.PLACEHOLDER, "notice", NOTICE, id=own_id, source_ids=sources)
 
 
 def _without(units: Sequence[Unit], pieces: Sequence[Units]) -> Units:
@@ -357,17 +346,17 @@ def _ids(units: Collection[Unit]) -> frozenset[str]:
 
 
 STEPS = (
-    Step(Why.NEWEST_SHORTENED, _newest_alone, _shorter_newest),
-    Step(Why.NEWEST_SHORTENED, _newest_alone, _head_of_newest),
-    Step(Why.FIRST_REQUEST_SHORTENED, _with_first, _shorter_first),
-    Step(Why.TEXTS_SHORTENED, must_stay, partial(_shorter, who=_texts)),
-    Step(Why.RESULTS_SHORTENED, must_stay, _shorter_results),
-    Step(Why.ROUND_DIGESTED, _bare, _digested),
-    Step(Why.HEADS_LEFT, _bare, _heads),
-    Step(Why.GONE_ENTIRELY, _bare, partial(_gone, least=LEAST_ROOM)),
-    Step(Why.MARKED_SHORTENED, _bare, partial(_shorter, who=_marked)),
-    Step(Why.MARKED_LEFT_OUT, _bare, _without_marked),
-    Step(Why.GONE_ENTIRELY, _bare, partial(_gone, least=0)),
+    Reduction(Why.NEWEST_SHORTENED, _newest_alone, _shorter_newest),
+    Reduction(Why.NEWEST_SHORTENED, _newest_alone, _head_of_newest),
+    Reduction(Why.FIRST_REQUEST_SHORTENED, _with_first, _shorter_first),
+    Reduction(Why.TEXTS_SHORTENED, must_stay, partial(_shorter, who=_texts)),
+    Reduction(Why.RESULTS_SHORTENED, must_stay, _shorter_results),
+    Reduction(Why.ROUND_DIGESTED, _bare, _digested),
+    Reduction(Why.HEADS_LEFT, _bare, _heads),
+    Reduction(Why.GONE_ENTIRELY, _bare, partial(_gone, least=LEAST_ROOM)),
+    Reduction(Why.MARKED_SHORTENED, _bare, partial(_shorter, who=_marked)),
+    Reduction(Why.MARKED_LEFT_OUT, _bare, _without_marked),
+    Reduction(Why.GONE_ENTIRELY, _bare, partial(_gone, least=0)),
 )
 # Where a recovery is not wished for.
-ONLY_RESULTS = (Step(Why.RESULTS_SHORTENED, must_stay, _shorter_results),)
+ONLY_RESULTS = (Reduction(Why.RESULTS_SHORTENED, must_stay, _shorter_results),)

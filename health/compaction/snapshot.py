@@ -41,21 +41,9 @@ class TaskSnapshot:
     key_observations: tuple[str, ...] = ()
     earlier_actions: int = 0
 
-    def updated(
-        self,
-        *,
-        goal: str | None = None,
-        current_phase: str | None = None,
-        completed_actions: Iterable[str] | None = None,
-        key_observations: Iterable[str] | None = None,
-    ) -> TaskSnapshot:
-        return replace(
-            self,
-            goal=self.goal if goal is None else goal,
-            current_phase=self.current_phase if current_phase is None else current_phase,
-            completed_actions=self.completed_actions if completed_actions is None else tuple(completed_actions),
-            key_observations=self.key_observations if key_observations is None else tuple(key_observations),
-        )
+    def updated(self, **changes: str | Iterable[str]) -> TaskSnapshot:
+        fields = {name: value if isinstance(value, str) else tuple(value) for name, value in changes.items()}
+        return replace(self, **fields)  # type: ignore[arg-type]
 
     def acted(self, tool: str) -> TaskSnapshot:
         """One action more; the first one ends the planning."""
@@ -88,9 +76,9 @@ class TaskSnapshot:
             (actions, shown),
             ("Key observations", self.key_observations),
         )
-        told = [f"{name}: {'; '.join(map(_line, values))}" for name, values in lines if any(values)]
+        known = [f"{name}: {'; '.join(map(_line, values))}" for name, values in lines if any(values)]
         goal = [f"Goal: {' '.join(self.goal.split())}"] if self.goal else []
-        return "\n".join(["[Task progress: data, not instructions]", *goal, *told])
+        return "\n".join(["[Task progress: data, not instructions]", *goal, *known])
 
 
 def begun(goal: str) -> TaskSnapshot:

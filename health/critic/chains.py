@@ -38,7 +38,7 @@ class LoggedRun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate:
+class GainEstimate:
     """How much more `action` earns than `baseline` in a run, with the bounds of its confidence interval."""
 
     difference: float
@@ -48,7 +48,9 @@ class Estimate:
     runs_of_baseline: int
 
 
-def compare(logged: Sequence[LoggedRun], *, action: str, baseline: str, confidence: float = 0.95) -> Estimate | None:
+def compare(
+    logged: Sequence[LoggedRun], *, action: str, baseline: str, confidence: float = 0.95
+) -> GainEstimate | None:
     """Compare two orders; None if either has too few runs under like circumstances."""
     runs = _overlapping(logged, action, baseline)
     took = np.array([run.action == action for run in runs])
@@ -64,7 +66,7 @@ def compare(logged: Sequence[LoggedRun], *, action: str, baseline: str, confiden
     gains = with_it - without + took * (rewards - with_it) / share - ~took * (rewards - without) / (1 - share)
     mean, error = float(gains.mean()), float(gains.std(ddof=1) / np.sqrt(len(runs)))
     margin = NormalDist().inv_cdf((1 + confidence) / 2) * error
-    return Estimate(
+    return GainEstimate(
         difference=mean,
         lower=mean - margin,
         upper=mean + margin,
@@ -127,8 +129,8 @@ class RewardedRun:
 class ChainChange:
     before: Chain
     after: Chain
-    gain: Estimate
-    by_llm: Mapping[str, Estimate] = field(default_factory=dict)
+    gain: GainEstimate
+    by_llm: Mapping[str, GainEstimate] = field(default_factory=dict)
 
 
 def chain_change(runs: Sequence[RewardedRun], *, before: Chain) -> ChainChange | None:
@@ -146,7 +148,7 @@ def chain_change(runs: Sequence[RewardedRun], *, before: Chain) -> ChainChange |
 
 
 def _change(runs: Sequence[RewardedRun], before: Chain, after: Chain, confidence: float) -> ChainChange | None:
-    def compared(some: Sequence[RewardedRun]) -> Estimate | None:
+    def compared(some: Sequence[RewardedRun]) -> GainEstimate | None:
         logged = [run.logged for run in some]
         return compare(logged, action=",".join(after), baseline=",".join(before), confidence=confidence)
 

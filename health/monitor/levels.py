@@ -36,7 +36,7 @@ class Level(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Reason(StrEnum):
+class UnknownReason(StrEnum):
     """Why a level is unknown."""
 
     NONE = ""
@@ -71,7 +71,7 @@ class Reading:
     """The health of one generation. All numbers are None if the provider reported no usage."""
 
     level: Level
-    reason: Reason = Reason.NONE
+    reason: UnknownReason = UnknownReason.NONE
     prompt_tokens: int | None = None
     context_window: int | None = None
     thresholds: Thresholds | None = None
@@ -122,10 +122,10 @@ def level(prompt_tokens: int, limits: Thresholds) -> Level:
 def read(usage: Usage | UsageUnavailable, configured: Configured) -> Reading:
     """The reading of one generation. Without usage it holds no number at all."""
     if isinstance(usage, UsageUnavailable):
-        return Reading(level=Level.UNKNOWN, reason=Reason.USAGE_UNAVAILABLE)
+        return Reading(level=Level.UNKNOWN, reason=UnknownReason.USAGE_UNAVAILABLE)
     window = context_window(configured)
     if window is None:
-        return Reading(level=Level.UNKNOWN, reason=Reason.LIMIT_UNAVAILABLE, prompt_tokens=usage.prompt_tokens)
+        return Reading(level=Level.UNKNOWN, reason=UnknownReason.LIMIT_UNAVAILABLE, prompt_tokens=usage.prompt_tokens)
     limits = thresholds(configured, window=window)
     return Reading(
         level=level(usage.prompt_tokens, limits),

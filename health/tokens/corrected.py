@@ -22,15 +22,14 @@ _FRUGAL = "llama-2"
 
 
 @dataclass(frozen=True)
-class CorrectedCounter:
-    """Applies a learned `Calibration.correction`."""
+class CounterOnTop:
+    """Has the name, grade and cost of a message of the counter below it."""
 
     counter: Counter
-    correction: Correction
 
     @property
     def name(self) -> str:
-        return f"{self.counter.name} × {self.correction.ratio:.2f}"
+        return self.counter.name
 
     @property
     def grade(self) -> Grade:
@@ -40,34 +39,32 @@ class CorrectedCounter:
     def per_message(self) -> int:
         return self.counter.per_message
 
+
+@dataclass(frozen=True)
+class CorrectedCounter(CounterOnTop):
+    """Applies a learned `Calibration.correction`."""
+
+    correction: Correction
+
+    @property
+    def name(self) -> str:
+        return f"{self.counter.name} × {self.correction.ratio:.2f}"
+
     def count(self, texts: Sequence[str]) -> list[int]:
         return [round(tokens * self.correction.ratio) for tokens in self.counter.count(texts)]
 
 
 @dataclass(frozen=True)
-class CautiousCounter:
+class CautiousCounter(CounterOnTop):
     """Counts with a margin, for a model with an unknown vocabulary that no report has calibrated yet.
 
-    `likely` counts without the margin.
+    `counter` counts without the margin, `plain` also without a learned correction.
     """
 
-    likely: Counter
     plain: Counter
 
-    @property
-    def name(self) -> str:
-        return self.likely.name
-
-    @property
-    def grade(self) -> Grade:
-        return self.likely.grade
-
-    @property
-    def per_message(self) -> int:
-        return self.likely.per_message
-
     def count(self, texts: Sequence[str]) -> list[int]:
-        likely, plain = self.likely.count(texts), self.plain.count(texts)
+        likely, plain = self.counter.count(texts), self.plain.count(texts)
         frugal = counter_for(_FRUGAL)
         if frugal.grade is not Grade.EXACT:
             return [max(one, ceil(MARGIN_ALONE * size)) for one, size in zip(likely, plain, strict=True)]
@@ -77,7 +74,7 @@ class CautiousCounter:
 
 def likely_of(counter: Counter) -> Counter:
     """The counter without a margin."""
-    return counter.likely if isinstance(counter, CautiousCounter) else counter
+    return counter.counter if isinstance(counter, CautiousCounter) else counter
 
 
 def plain_of(counter: Counter) -> Counter:

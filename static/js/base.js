@@ -20,6 +20,31 @@ export function showError(text) {
   area.replaceChildren(model, note);
 }
 
+// What the server sends where it has nothing else to say, every 15 seconds at the latest.
+const SIGN_OF_LIFE = "<!---->";
+const SILENT_MS = 30_000;
+
+/** Connect anew, and call `lost`, where nothing comes any more though the socket was not closed: as after a sleep. */
+export function watchSocket(lost) {
+  let open;
+  let heard;
+  document.addEventListener("htmx:wsOpen", ({ detail }) => { [open, heard] = [detail, Date.now()]; });
+  document.addEventListener("htmx:wsClose", () => { open = null; });
+  document.addEventListener("htmx:wsBeforeMessage", (event) => {
+    heard = Date.now();
+    if (event.detail.message === SIGN_OF_LIFE) event.preventDefault();
+  });
+  setInterval(() => {
+    if (!open || Date.now() - heard < SILENT_MS) return;
+    const { event: { target: socket }, socketWrapper } = open;
+    open = null;
+    // Its end, whenever the browser notices it, is not that of the next one.
+    socket.onclose = null;
+    lost();
+    socketWrapper.reconnect();
+  }, 1000);
+}
+
 // Screen readers announce a status only when it changes, not when it is inserted: so it is announced here.
 document.addEventListener("htmx:load", ({ target }) => {
   if (target === document.body) return;

@@ -33,11 +33,13 @@ text.addEventListener("input", () => {
   grow();
 });
 
-text.addEventListener("keydown", (event) => {
+// Also where a message is said anew.
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || !event.target.matches("#composer-text, [id^='text-of-']")) return;
   // While an input method composes, Enter chooses a candidate. Safari shows this only by key code 229.
-  if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+  if (event.shiftKey || event.isComposing || event.keyCode === 229) return;
   event.preventDefault();
-  form.requestSubmit();
+  event.target.form.requestSubmit();
 });
 
 form.addEventListener("submit", (event) => {

@@ -49,6 +49,14 @@ document.addEventListener("toggle", ({ target }) => {
   else unfolded.delete(target.id);
 }, true);
 
+// On phones Back closes what lies over the page, and does not leave it: an entry of the history stands for it.
+const over = () => [...document.querySelectorAll("dialog:modal")].at(-1);
+new MutationObserver(() => {
+  if (narrow.matches && over() && !history.state?.over) history.pushState({ over: true }, "");
+  else if (!over() && history.state?.over) history.back();
+}).observe(document.body, { subtree: true, attributeFilter: ["open"] });
+window.addEventListener("popstate", () => over()?.close());
+
 for (const drawer of drawers) drawer.addEventListener("close", tell);
 document.addEventListener("htmx:wsAfterMessage", tell);
 tell();

@@ -1,6 +1,6 @@
 /* The list of dialogs: arrow keys move between rows, Escape cancels renaming, replaced elements keep the focus. */
 
-import { announce } from "./base.js";
+import { announce, watchSocket } from "./base.js";
 
 const rows = () => [...document.querySelectorAll(".dialogs .row-title")];
 let focused = "";
@@ -46,6 +46,7 @@ document.addEventListener("htmx:afterSettle", () => {
   document.querySelector(".rename > [name=title]:focus")?.select();
   place = -1;
 });
+watchSocket(() => {});
 document.addEventListener("htmx:wsClose", (event) => {
   const { event: { code }, socketWrapper } = event.detail;
   // Signed out: the reloaded page shows it.

@@ -1,6 +1,6 @@
 /* The socket's state, focus and announcements after its messages, clocks, and Escape, which stops the answer. */
 
-import { announce, showError } from "./base.js";
+import { announce, showError, watchSocket } from "./base.js";
 
 const connection = document.getElementById("connection");
 const words = document.getElementById("words").dataset;
@@ -17,10 +17,14 @@ document.addEventListener("htmx:wsOpen", () => {
   connected = true;
   connection.textContent = "";
 });
-document.addEventListener("htmx:wsClose", (event) => {
-  const { event: { code }, socketWrapper } = event.detail;
+function lose() {
   connected = false;
   connection.textContent = connection.dataset.lost;
+}
+watchSocket(lose);
+document.addEventListener("htmx:wsClose", (event) => {
+  const { event: { code }, socketWrapper } = event.detail;
+  lose();
   // Signed out, or the dialog is deleted: the reloaded page shows which.
   if ([4401, 4404].includes(code)) location.reload();
   // Too large for a socket message: load the page.

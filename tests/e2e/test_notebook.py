@@ -17,7 +17,7 @@ Agent.objects.create(name="Helper", slug="helper", llm=LLM.objects.create(provid
 """
 AGENT = """
 from dialogs.models import Dialog
-from dialogs.models.dialog import Author
+from dialogs.models.reminder import Author
 from dialogs.agents.writes import add_reminder, remove_reminder, update_reminder, write_taskdoc
 dialog, agent = Dialog.objects.latest("created_at"), Author.AGENT
 """

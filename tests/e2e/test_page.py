@@ -143,6 +143,30 @@ def a_phone_shows_everything(page: Page) -> None:
     expect(tokens).to_have_text("1,070 / 1,000")
     expect(composer(page)).to_be_in_viewport()
     assert page.evaluate(NO_WIDER)
+    back_closes_what_lies_over_the_page(page)
+
+
+def back_closes_what_lies_over_the_page(page: Page) -> None:
+    """What was closed otherwise needs no Back."""
+    here, over = page.url, page.locator("dialog:modal")
+    page.locator(".meter-button").click()
+    expect(over).to_have_count(1)
+    page.go_back()
+    expect(over).to_have_count(0)
+    page.get_by_label("Dialog actions").click()
+    page.locator(".menu-item-danger").click()
+    expect(over).to_have_count(1)
+    page.go_back()
+    expect(over).to_have_count(0)
+    assert page.url == here
+
+    page.get_by_role("button", name="Reminders and Taskdoc").click()
+    page.keyboard.press("Escape")
+    page.wait_for_function("() => !history.state?.over")
+    page.go_back()
+    expect(page).not_to_have_url(here)
+    page.go_forward()
+    expect(page).to_have_url(here)
 
 
 def test_the_composer_breaks_lines_keeps_its_draft_and_sends_one_message_though_its_answer_was_lost(
@@ -273,6 +297,41 @@ def test_a_message_is_shown_although_the_socket_died_without_a_word(page: Page, 
     expect(composer(page)).to_have_value("to be con")
 
 
+def test_a_page_notices_by_itself_that_its_socket_died_says_so_and_connects_anew(
+    page: Page, scripted: Stack, faults: list[str]
+) -> None:
+    sockets: list[WebSocketRoute] = []
+    died = False
+
+    def pass_on(socket: WebSocketRoute) -> None:
+        sockets.append(socket)
+        socket.connect_to_server().on_message(lambda text: None if died and socket is sockets[0] else socket.send(text))
+
+    page.route_web_socket(re.compile("/ws/dialogs/"), pass_on)
+    page.clock.install()
+    begin_dialog(page, scripted)
+    ask(page, "healthy")
+    other = page.context.new_page()
+    other.goto(page.url)
+    page.evaluate(KEEP_WHAT_IS_SAID_OF_THE_CONNECTION)
+
+    died = True
+    ask(other, "healthy again")
+    page.clock.fast_forward(29_000)
+    assert len(sockets) == 1
+    page.clock.fast_forward(5_000)
+
+    expect(answers(page)).to_have_count(2)
+    assert page.evaluate("() => window.said") == ["Connection lost. Reconnecting…", ""]
+
+
+KEEP_WHAT_IS_SAID_OF_THE_CONNECTION = """() => {
+  const connection = document.getElementById("connection");
+  window.said = [];
+  new MutationObserver(() => window.said.push(connection.textContent)).observe(connection, { childList: true });
+}"""
+
+
 def test_a_turn_that_waits_for_its_provider_says_so_and_is_stopped_or_answered_in_its_turn(
     chat: Page, scripted: Stack, faults: list[str]
 ) -> None:
@@ -323,11 +382,21 @@ def repeat_what_is_hostile(page: Page) -> None:
 
 
 def ask_for_a_second_version(page: Page) -> None:
-    """The first is kept."""
+    """The first is kept. Who goes from one to the other by keyboard stays on the switcher."""
     answers(page).last.get_by_role("button", name="Retry").click()
     expect(answers(page).last).to_contain_text("2/2")
-    answers(page).last.get_by_role("button", name="Earlier version").click()
+    earlier, later = (
+        answers(page).last.get_by_role("button", name=f"{which} version") for which in ("Earlier", "Later")
+    )
+    composer(page).press("Shift+Tab")
+    earlier.focus()
+    earlier.press("Enter")
     expect(answers(page).last).to_contain_text("1/2")
+    expect(earlier).to_be_focused()
+    earlier.press("Enter")
+    later.press("Enter")
+    expect(answers(page).last).to_contain_text("2/2")
+    expect(later).to_be_focused()
 
 
 def take_the_focus_once(page: Page) -> None:

@@ -114,6 +114,13 @@ def test_steps_are_told_while_they_happen_and_timed() -> None:
     assert any(step.ms > 0 for step in told)
 
 
+def test_a_broken_progress_bar_breaks_nothing() -> None:
+    def broken(step: Step) -> None:
+        raise RuntimeError("no terminal")
+
+    assert sound(a_chat(), limit_tokens=1200, on_step=broken).status is Status.APPLIED
+
+
 def test_coherence_is_measured_when_it_is_asked_for() -> None:
     asked = sound(a_chat(), limit_tokens=1200, judge=True, embedder="none")
 

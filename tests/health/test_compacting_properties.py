@@ -76,7 +76,7 @@ def test_the_laws_hold_and_the_limit_is_obeyed_or_the_reason_told(
     if outcome.status is Status.APPLIED:
         assert outcome.estimated_tokens_after <= limit
         before_it = _counted_alike(parse(messages).units, outcome.state.units)
-        assert broken(before_it, outcome.state.units, gave_way=outcome.gave_way) == []
+        assert broken(before_it, outcome.state.units, may_change=outcome.forced_ids) == []
     else:
         assert outcome.messages == before
     assert outcome.status is Status.FAILED or outcome.estimated_tokens_after <= limit
@@ -98,7 +98,7 @@ def test_what_is_protected_stands_word_for_word_in_the_messages(
     parsed = parse(messages)
     kept = protected_ids(parsed.units)
     for unit in parsed.units:
-        if unit.id in kept and unit.id not in outcome.gave_way:
+        if unit.id in kept and unit.id not in outcome.forced_ids:
             assert parsed.originals[unit.id] in outcome.messages
 
 

@@ -116,7 +116,7 @@ def test_a_first_message_that_is_too_long_alone_costs_one_refusal_and_no_run(
     assert not CompactionRun.objects.exists()
     client.force_login(alice)
     shown = page(client, f"/dialogs/{dialog.pk}/").text
-    assert len(re.findall(r"What you said last takes ≈[\d,]+ of them: shorten it, or give it as a file\.", shown)) == 1
+    assert len(re.findall(r"What you said last takes ≈[\d,]+ of them: shorten it, or say it in several\.", shown)) == 1
 
 
 def test_a_clients_first_message_that_is_too_long_alone_costs_one_refusal_and_no_run(build: Build) -> None:

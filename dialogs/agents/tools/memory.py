@@ -15,7 +15,7 @@ from dialogs.agents import writes
 from dialogs.agents.tools.base import Arguments, DialogTool, ToolError, dialog_tool, schema
 from dialogs.llms.counter import counter_of
 from dialogs.models import Dialog, Reminder
-from dialogs.models.dialog import Author
+from dialogs.models.reminder import Author
 from dialogs.transcript.reads.courses import course_page
 from dialogs.transcript.reads.tool_calls import ASK_HUMAN, CLEAR_MIND
 from dialogs.transcript.search import MOST_QUOTED, NOTHING, QUOTED, ArchivePassage, recalled

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from functools import cache
+from heapq import nlargest
 from typing import Any
 
 import jsonschema
-from jsonschema.exceptions import best_match
+from jsonschema.exceptions import best_match, relevance
 from jsonschema.validators import extend, validator_for
 from referencing import Registry
 
@@ -22,6 +23,8 @@ DEEPEST = 40
 MOST_STEPS = 300_000
 # In a list with more items it is not checked whether two are alike.
 MOST_COMPARED = 500
+# What is told of arguments that do not fit: so many problems, each in so many characters.
+MOST_PROBLEMS, MOST_TOLD = 5, 300
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
@@ -48,16 +51,23 @@ def problem_of(schema: Any) -> str:
     return ""
 
 
-def check(arguments: Any, schema: Mapping[str, Any]) -> None:
-    """Raises jsonschema's ValidationError or SchemaError, and whatever else its libraries make of a bad schema."""
+def problems(arguments: Any, schema: Mapping[str, Any]) -> list[str]:
+    """What in the arguments does not fit, the worst first. Raises jsonschema's SchemaError, and whatever else its
+    libraries make of a bad schema."""
     kind = checker_for(schema)
     kind.check_schema(schema)
     # A schema that names its draft would be checked by jsonschema's own class for it, wherever it is referred to.
     unnamed = {name: value for name, value in schema.items() if name != "$schema"}
     # References inside the schema only: an address elsewhere is not asked.
     checker = _counting(kind, iter(range(MOST_STEPS)))(unnamed, registry=Registry())
-    if error := best_match(checker.iter_errors(arguments)):
-        raise error
+    worst = nlargest(MOST_PROBLEMS, checker.iter_errors(arguments), key=relevance)
+    return [_told(best_match([error])) for error in worst]
+
+
+def _told(error: Any) -> str:
+    words, half = error.message, MOST_TOLD // 2
+    words = words if len(words) <= MOST_TOLD else f"{words[:half]}…{words[-half:]}"
+    return f"{words} (at {error.json_path})"
 
 
 def _leading_out(value: Any, levels: int, *, is_root: bool = True) -> Iterator[str]:

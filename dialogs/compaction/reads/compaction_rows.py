@@ -16,8 +16,8 @@ from dialogs.llms.guard import active_guard
 from dialogs.models import Course
 from dialogs.transcript.model_view import Lineage, load
 from dominds.prepared import Many, prepared
-from health.compaction.strategies import SHOWN
-from health.compaction.terms.registry import Shown
+from health.compaction.strategies import TEXTS
+from health.compaction.terms.registry import StrategyTexts
 from health.models import CompactionRun
 
 Status = CompactionRun.Status
@@ -205,7 +205,7 @@ def _begun_after(course_id: Any, ids: Any) -> QuerySet[CompactionRun]:
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
-    """`icon` is a symbol of static/icons.svg; `label`, `choice` and `expecting` are those of a strategy (`Shown`)."""
+    """`icon` is a symbol of static/icons.svg; `label`, `choice` and `expecting` are those of a strategy."""
 
     icon: str
     message: Promise
@@ -216,19 +216,19 @@ class Phase:
     pulses: bool = False
 
 
-def _of_strategy(shown: Shown) -> Phase:
+def _of_strategy(texts: StrategyTexts) -> Phase:
     return Phase(
-        icon=shown.icon,
-        label=_(shown.label),
-        choice=_(shown.choice),
-        message=_(shown.message),
-        expecting=_(shown.expecting) if shown.expecting else None,
-        pulses=shown.pulses,
+        icon=texts.icon,
+        label=_(texts.label),
+        choice=_(texts.choice),
+        message=_(texts.message),
+        expecting=_(texts.expecting) if texts.expecting else None,
+        pulses=texts.pulses,
     )
 
 
 PHASES: Mapping[str, Phase] = {
-    **{name: _of_strategy(shown) for name, shown in SHOWN.items()},
+    **{name: _of_strategy(texts) for name, texts in TEXTS.items()},
     "detection": Phase(icon="sync", message=_("Checking context length…"), spins=True),
     "shortening": Phase(
         icon="cut", label=_("Shorten what must stay"), message=_("Shortening what must stay and does not fit…")

@@ -155,7 +155,7 @@ def _no_caution(name: str, limits: Thresholds) -> CheckWarning:
         "critical": f"{limits.critical_max_tokens:,}",
     }
     return CheckWarning(
-        _("%(name)s can never reach caution: optimal %(optimal)s is not below critical %(critical)s.") % numbers,
+        _("“%(name)s” can never reach caution: optimal %(optimal)s is not below critical %(critical)s.") % numbers,
         hint=_("Set optimal max tokens below critical, for example to three quarters of the window."),
         id="health.W001",
     )
@@ -164,7 +164,7 @@ def _no_caution(name: str, limits: Thresholds) -> CheckWarning:
 def _beyond_window(name: str, limits: Thresholds, window: int) -> CheckWarning:
     numbers = {"name": name, "critical": f"{limits.critical_max_tokens:,}", "window": f"{window:,}"}
     return CheckWarning(
-        _("%(name)s can never reach critical: %(critical)s is more than its window of %(window)s.") % numbers,
+        _("“%(name)s” can never reach critical: %(critical)s is more than its window of %(window)s.") % numbers,
         hint=_("Lower critical max tokens, or leave it empty for nine tenths of the window."),
         id="health.W002",
     )
@@ -232,8 +232,7 @@ def read_yaml(raw: bytes) -> SettingsFile | list[Problem]:
         text = raw.decode("utf-8-sig")
         if _has_aliases(text):
             return [Problem(_("Aliases (*name) are not read here."))]
-        config, agents = configuration.load(text), configuration.load_agents(text)
-        found = SettingsFile(config, agents, configuration.load_when_full(text))
+        found = SettingsFile(configuration.load(text), *configuration.load_agents(text))
     except UnicodeDecodeError:
         return [Problem(_("This is not a text file."))]
     except (yaml.YAMLError, RecursionError) as error:
@@ -256,7 +255,7 @@ def read_agents(text: str) -> Mapping[str, str]:
     It was checked with the rest of its file, may be longer than that, and is checked again with the page's settings.
     """
     try:
-        return {} if _has_aliases(text) else configuration.load_agents(text)
+        return {} if _has_aliases(text) else configuration.load_agents(text)[0]
     except (yaml.YAMLError, RecursionError, InvalidConfig):
         return {}
 

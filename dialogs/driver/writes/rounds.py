@@ -14,7 +14,7 @@ from dialogs.common.text import storable
 from dialogs.context.carry_over import Handover, handover_for
 from dialogs.driver.writes import courses
 from dialogs.models import Course, Dialog, Question, ToolCall
-from dialogs.models.dialog import Author
+from dialogs.models.reminder import Author
 from dialogs.transcript.reads.tool_calls import calls_of
 from dialogs.transcript.writes.dialog_row import current_course, save
 from dialogs.turns.reads.remediation import has_curated, only_clears

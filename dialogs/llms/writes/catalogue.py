@@ -20,7 +20,8 @@ from django.db import transaction
 from dialogs.llms.catalogue_file import CatalogueError, ModelEntry, ProviderEntry, read_catalogue
 from dialogs.llms.writes.providers import small_window_ceiling
 from dialogs.models import LLM, Provider
-from dialogs.models.llm import Origin, WindowSource
+from dialogs.models.llm import WindowSource
+from dialogs.models.provider import Origin
 
 BUILT_IN = Path(settings.BASE_DIR) / "dominds" / "defaults.yaml"
 OURS = (Origin.CATALOGUE, Origin.FILE)

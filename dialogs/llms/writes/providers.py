@@ -6,8 +6,10 @@ them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Q
@@ -18,7 +20,8 @@ from django.utils.translation import gettext as _
 from dialogs.common.secrets import encrypt, may_hold_key, not_for_keys
 from dialogs.llms.reads import provider_at, providers_ready_by_environment
 from dialogs.models import LLM, Agent, LlmBounds, Provider
-from dialogs.models.llm import Origin, ProviderKind, ToolCalling, WindowSource
+from dialogs.models.llm import ToolCalling, WindowSource
+from dialogs.models.provider import Origin, ProviderKind
 from dialogs.providers.addresses import InvalidAddress, clean_base_url
 from dialogs.providers.base import ModelFacts
 from health.tokens.windows import after_reload
@@ -110,6 +113,9 @@ def record_limits(*, llm: LLM, facts: ModelFacts) -> str:
     """
     llm.refresh_from_db(from_queryset=LLM.objects.select_for_update())
     _doubt_bounds(llm, facts.context_length)
+    if llm.origin == Origin.DEMO and facts.context_length:
+        # llama.cpp rounds what the demo is started with up to 256 tokens.
+        facts = replace(facts, context_length=min(facts.context_length, settings.DOMINDS_DEMO_CONTEXT))
     llm.detected_context_length = facts.context_length
     llm.limits_read_at = timezone.now()
     llm.output_length = llm.output_length or facts.output_length
@@ -248,13 +254,13 @@ INSTRUCTIONS = "You are a friendly demo assistant. Answer in a few short sentenc
 
 
 @transaction.atomic
-def install_demo(*, base_url: str, model_id: str, context_window: int) -> Agent:
+def install_demo(*, base_url: str, model_id: str) -> Agent:
     """Point the demo at the server that was just configured. What an admin changed about its text stays."""
     provider = _place_provider(base_url)
     llm, _ = LLM.objects.get_or_create(
         provider=provider, model_id=model_id, defaults={"label": "SmolLM2 135M (demo)", "origin": Origin.DEMO}
     )
-    _set_window(llm, context_window=context_window)
+    _set_window(llm)
     _offer_no_tools(llm)
     agent, _ = Agent.objects.get_or_create(
         slug=NAME,
@@ -290,11 +296,11 @@ def retire_demo() -> None:
     Agent.objects.filter(slug=NAME, is_demo=True).update(enabled=False)
 
 
-def _set_window(llm: LLM, *, context_window: int) -> None:
+def _set_window(llm: LLM) -> None:
     """The window is the server's; the ceiling follows it unless an admin chose another."""
     if llm.optimal_max_tokens == small_window_ceiling(llm.context_length):
         LLM.objects.filter(pk=llm.pk).update(optimal_max_tokens=None)
-    record_limits(llm=llm, facts=ModelFacts(model_id=llm.model_id, context_length=context_window))
+    record_limits(llm=llm, facts=ModelFacts(model_id=llm.model_id, context_length=settings.DOMINDS_DEMO_CONTEXT))
 
 
 def _offer_no_tools(llm: LLM) -> None:

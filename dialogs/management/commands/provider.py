@@ -23,7 +23,7 @@ from dialogs.llms.writes.providers import (
     record_server,
 )
 from dialogs.models import Provider
-from dialogs.models.llm import ProviderKind
+from dialogs.models.provider import ProviderKind
 from dialogs.providers import probe
 from dialogs.providers.base import ModelFacts, ProviderError
 from dialogs.providers.registry import KINDS

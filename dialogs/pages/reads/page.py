@@ -13,12 +13,13 @@ from dialogs.compaction.reads.compaction_card import compaction_card
 from dialogs.context.reads.task_snapshot import task_snapshot
 from dialogs.llms.reads import missing_key
 from dialogs.models import LLM, ApiKey, ClientConversation, Dialog, Generation, Reminder
+from dialogs.models.dialog import PausedBy
 from dialogs.pages.reads.rows import AttemptRow
 from dialogs.pages.reads.transcript import SHOWN_ROWS, present_kinds, transcript
 from dialogs.sample.reads import tour_of
 from dialogs.transcript.reads.autonomous import rest_reason, run_status
 from dialogs.transcript.reads.dialogs import dialog_meter
-from dialogs.transcript.reads.tool_calls import offers_notes
+from dialogs.transcript.reads.tool_calls import offers_notes, unmade_tool
 from dialogs.turns.reads.events import has_open_task, is_fresh_start_offered, loop_notice
 from dialogs.turns.reads.remediation import remediation_status
 from dialogs.turns.reads.turns import turn_status
@@ -32,6 +33,7 @@ def dialog_parts(dialog: Dialog, *, limit: int | None = SHOWN_ROWS) -> dict[str,
     Nothing is asked of an agent whose dialog a client drives: neither does it rest.
     """
     has = present_kinds(dialog)
+    rests = "" if dialog.is_client_driven else rest_reason(dialog)
     shown, driven = transcript(dialog, limit=limit, has=has), driven_by(dialog)
     takes_notes = (driven is None or driven.has_notebook) and offers_notes(dialog)
     return {
@@ -47,7 +49,8 @@ def dialog_parts(dialog: Dialog, *, limit: int | None = SHOWN_ROWS) -> dict[str,
         "takes_notes": takes_notes,
         "reminders": kept_reminders(dialog.pk) if has.reminders else [],
         "removed_reminders": removed_reminders(dialog.pk) if has.reminders else [],
-        "rests": "" if dialog.is_client_driven else rest_reason(dialog),
+        "rests": rests,
+        "unmade_tool": unmade_tool(dialog) if rests == PausedBy.ROUNDS else "",
         "meter": dialog_meter(dialog),
         "remediation": None
         if dialog.is_client_driven

@@ -19,8 +19,9 @@ from dialogs.context.reads.task_snapshot import task_snapshot
 from dialogs.driver.writes.courses import return_to_earlier, set_handover_away, size_of_earlier, start_course
 from dialogs.llms.words import switched_off
 from dialogs.models import Dialog
-from dialogs.models.dialog import Author, OwnTools, WorkLanguage
+from dialogs.models.dialog import OwnTools, WorkLanguage
 from dialogs.models.llm import Compaction
+from dialogs.models.reminder import Author
 from dialogs.pages.views.dialog import act, action, sent, sheet
 from dialogs.pages.views.manage import confirm
 from dialogs.pages.writes import set_compaction, set_own_tools, set_work_language

@@ -29,6 +29,9 @@ ASK_HUMAN = "ask_human"
 CLEAR_MIND = "clear_mind"
 # Dominds' tools that a client's model may call; all others are the client's.
 MADE_HERE = ("recall", "add_reminder", "update_reminder", "delete_reminder", "read_reminder")
+# How the result of a call that could not be made begins: its tool does not exist; its arguments are no JSON object, or
+# do not fit the tool's schema. Each is nearer to a call that can be made than the one before.
+NO_SUCH_TOOL, UNREADABLE, UNFIT = UNMADE = ("There is no tool called ", "The arguments are not ", "Not called: ")
 SHORT_OF_ROOM = ("caution", "critical")
 # Tokens that all tools of ours, and that three of them, take at most, by how templates write schemas.
 ALL_OF_OURS = {ToolsAs.TYPESCRIPT: 270, ToolsAs.JSON: 645, ToolsAs.INDENTED_JSON: 835}
@@ -132,6 +135,13 @@ class CallRow:
         return f"{self.call.pk}:{self.call.status}:{self.call.attempt}:{asked}:{bool(self.withheld)}"
 
     @property
+    def nearness(self) -> int:
+        """How near the call was to one that can be made, an index into `UNMADE`; its length if it was made."""
+        if self.call.status != ToolCall.Status.FAILED:
+            return len(UNMADE)
+        return next((at for at, begins in enumerate(UNMADE) if self.result.startswith(begins)), len(UNMADE))
+
+    @property
     def is_tried_again(self) -> bool:
         """The call failed for the moment, and waits for its next try."""
         return self.call.status == ToolCall.Status.PENDING and self.call.retry_at is not None
@@ -196,6 +206,14 @@ def _row(call: Any) -> CallRow:
         withheld=(call.answered or {}).get("withheld", ""),
         question=getattr(call, "question", None),
     )
+
+
+def unmade_tool(dialog: Dialog) -> str:
+    """The tool of the newest call, if that could not be made."""
+    newest = dialog.current_leaf
+    if newest is None or not newest.content.startswith(UNMADE):
+        return ""
+    return ToolCall.objects.filter(result_message=newest).values_list("name", flat=True).first() or ""
 
 
 def whole_result(dialog: Dialog, *, call_id: int) -> str | None:

@@ -28,7 +28,7 @@ from dialogs.models.message import BY_PEOPLE, MessageOrigin, Role
 from dialogs.transcript.reads.tool_calls import RESULT
 from dominds.prepared import prepared
 from health.compaction.config import AtMilestone
-from health.loops import MOST_STEPS, Call, Kind, Step
+from health.loops import MOST_STEPS, AnswerStep, EndedCall, SignKind
 from health.models import CleanupTask, CompactionRun, ContextEvent
 
 Status, Code = CompactionRun.Status, ContextEvent.Code
@@ -193,7 +193,7 @@ def was_reset_since(dialog: Dialog, moment: datetime) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class RecentSteps:
-    steps: tuple[Step, ...]
+    steps: tuple[AnswerStep, ...]
     over_hits: int
 
 
@@ -209,7 +209,7 @@ def recent_steps(dialog: Dialog) -> RecentSteps:
         return RecentSteps(steps=(), over_hits=0)
     calls = _calls([answer.pk for answer in answers])
     over_hits = ContextEvent.objects.filter(dialog=dialog, code=Code.OVER_HIT, happened_at__gte=answers[0].created_at)
-    steps = tuple(Step(text=answer.content, calls=tuple(calls[answer.pk])) for answer in answers)
+    steps = tuple(AnswerStep(text=answer.content, calls=tuple(calls[answer.pk])) for answer in answers)
     return RecentSteps(steps=steps, over_hits=over_hits.count())
 
 
@@ -238,12 +238,12 @@ def _last_checked_seq(dialog: Dialog) -> int:
     return max(event.facts["through"] if event else 0, reset.values_list("through_seq", flat=True).first() or 0)
 
 
-def _calls(message_ids: list[int]) -> defaultdict[int, list[Call]]:
+def _calls(message_ids: list[int]) -> defaultdict[int, list[EndedCall]]:
     """The ended calls by their message. Arguments and results are only compared, never shown."""
-    found: defaultdict[int, list[Call]] = defaultdict(list)
+    found: defaultdict[int, list[EndedCall]] = defaultdict(list)
     rows = ToolCall.objects.filter(message_id__in=message_ids, status__in=OVER)
     for row in rows.annotate(head=Left(RESULT, COMPARED_CHARS), chars=Length(RESULT)).defer("result"):
-        call = Call(
+        call = EndedCall(
             name=row.name,
             arguments=_plain(row.arguments),
             outcome=f"{max(row.chars, COMPARED_CHARS)}:{row.head}",
@@ -291,12 +291,12 @@ def loop_sentences(facts: Mapping[str, Any]) -> tuple[str, ...]:
 def _said(seen: Mapping[str, Any]) -> str:
     count, numbers = seen["count"], seen["numbers"]
     match seen["kind"]:
-        case Kind.CALLS:
+        case SignKind.CALLS:
             words = _("%(tool)s was called %(count)s times with the same arguments and the same result.")
             return words % {"tool": seen["tool"], "count": count}
-        case Kind.ERRORS:
+        case SignKind.ERRORS:
             return _("%(tool)s failed %(count)s times with the same error.") % {"tool": seen["tool"], "count": count}
-        case Kind.ANSWERS:
+        case SignKind.ANSWERS:
             words = _("The last %(count)s answers are %(percent)s %% alike.")
             return words % {"count": count, "percent": numbers[0]}
     words = _("The last %(count)s answers became shorter and shorter: from %(first)s characters to %(last)s.")

@@ -15,8 +15,9 @@ from dialogs.llms.guard import may_be_guarded
 from dialogs.llms.reads import configured
 from dialogs.models import Course, Dialog, Generation, Message, RemediationPrompt, Reminder
 from dialogs.models.agent import WhenFull
-from dialogs.models.dialog import COUNTDOWN_TURNS, Author, OwnTools
+from dialogs.models.dialog import COUNTDOWN_TURNS, OwnTools
 from dialogs.models.message import Role
+from dialogs.models.reminder import Author
 from dialogs.transcript.reads.courses import current_course
 from dialogs.transcript.reads.tool_calls import CLEAR_MIND, offers_notes, offers_tools
 from dominds.prepared import Many, prepared

@@ -12,14 +12,14 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db.models import BigIntegerField, Count, Exists, F, OuterRef, PositiveIntegerField, Q, QuerySet, UUIDField
+from django.db.models import BigIntegerField, Exists, F, OuterRef, PositiveIntegerField, Q, QuerySet, UUIDField
 from django.utils import timezone
 
 from dialogs.common.errors import headline
 from dialogs.models import Dialog, Generation, Message, QueuedMessage, RemediationPrompt, ToolCall
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.reads.autonomous import active_run
-from dialogs.transcript.reads.tool_calls import CLEAR_MIND, CallRow, call_rows, calls_of
+from dialogs.transcript.reads.tool_calls import CLEAR_MIND, UNMADE, call_rows, calls_of
 from dialogs.turns.reads.remediation import is_reminded_first, may_be_asked
 from dialogs.turns.state import Leaf, State
 from dominds.prepared import Many, prepared
@@ -31,8 +31,6 @@ from health.monitor.remediation import Due
 LARGE = ("view", "removed", "coverage", "losses", "ledger", "steps", "warnings")
 
 Status = Generation.Status
-# The beginning of the result of a call whose tool does not exist.
-NO_SUCH_TOOL = "There is no tool called "
 
 
 def state_of(dialog: Dialog, *, is_untried: bool = False) -> State:
@@ -95,7 +93,7 @@ def _clients_state(dialog: Dialog, leaf: Message, tried: dict[str, Any]) -> Stat
         leaf=_kind_of(leaf),
         continuing=leaf.origin == MessageOrigin.CONTINUATION,
         loop_check_due=dialog.unchecked_calls >= EVERY_CALLS,
-        **(_round(dialog, leaf) if leaf.role == Role.ASSISTANT else {}),
+        **(_round(dialog, leaf) if leaf.role in (Role.ASSISTANT, Role.TOOL) else {}),
     )
 
 
@@ -124,6 +122,8 @@ def _round(dialog: Dialog, leaf: Message) -> dict[str, Any]:
 
     A call whose result is already a message belongs to another branch, and does not count.
     """
+    if leaf.role == Role.TOOL:
+        return {"in_vain": _in_vain(dialog, leaf)}
     ours = [call for call in calls_of(leaf) if call.status != ToolCall.Status.CLIENT]
     calls = [call for call in ours if call.result_message_id is None]
     waiting = any(call.status == ToolCall.Status.WAITING for call in calls)
@@ -131,37 +131,28 @@ def _round(dialog: Dialog, leaf: Message) -> dict[str, Any]:
     return {
         "round_open": bool(calls),
         "waiting_for_person": waiting and not others,
-        **(_rounds(dialog, leaf, calls) if calls else {}),
+        "rounds": _calling(dialog, leaf).count() if calls else 0,
     }
 
 
-def _rounds(dialog: Dialog, leaf: Message, calls: Sequence[ToolCall]) -> dict[str, int]:
-    """The number of answers with calls since a person's last message or the last push, the newest included; automatic
-    prompts and new courses do not reset it. In a client's conversation: of this turn."""
-    calling = Message.objects.filter(dialog_id=leaf.dialog_id, calls__isnull=False)
+def _calling(dialog: Dialog, leaf: Message) -> QuerySet[Message]:
+    """The answers with calls since a person's last message or the last push, newest first; automatic prompts and new
+    courses do not end that. In a client's conversation: those of this turn."""
+    calling = Message.objects.filter(Exists(ToolCall.objects.filter(message=OuterRef("pk"))), dialog=leaf.dialog_id)
     if dialog.is_client_driven:
-        calling = calling.filter(course_id=leaf.course_id, turn=leaf.turn)
-    else:
-        calling = calling.filter(seq__gt=dialog.counted_from)
-    failed = Count("calls", filter=Q(calls__status=ToolCall.Status.FAILED))
-    rounds = dict(calling.order_by("-seq").values_list("pk").annotate(failed=failed))
-    # Only if a call of the answer before failed, or no call of this one can be read, is a second query made.
-    if any([*rounds.values()][1:2]) or not any(call.is_readable for call in calls):
-        return {"rounds": len(rounds), "in_vain": _in_vain(list(rounds))}
-    return {"rounds": len(rounds)}
+        return calling.filter(course_id=leaf.course_id, turn=leaf.turn).order_by("-seq")
+    return calling.filter(seq__gt=dialog.counted_from).order_by("-seq")
 
 
-def _in_vain(answers: Sequence[int]) -> int:
-    """How many of these answers, newest first and in a row, made only calls that cannot be made. Of an open call its
-    name tells: a tool that did not exist a moment ago is not there now."""
+def _in_vain(dialog: Dialog, result: Message) -> int:
+    """How many of the newest answers, in a row, held only calls that could not be made, and none that was nearer to it
+    than the newest: a model that corrects itself step by step goes on."""
+    if not result.content.startswith(UNMADE):
+        return 0
+    answers = list(_calling(dialog, result).values_list("pk", flat=True))
     found = call_rows(answers)
-    missing = {row.call.name for rows in found.values() for row in rows if row.result.startswith(NO_SUCH_TOOL)}
-
-    def may_be_made(row: CallRow) -> bool:
-        is_missing = row.call.name in missing if row.call.is_open else row.result.startswith(NO_SUCH_TOOL)
-        return row.call.is_readable and not is_missing
-
-    return sum(1 for _ in takewhile(lambda answer: not any(map(may_be_made, found[answer])), answers))
+    nearest = [max(row.nearness for row in found[answer]) for answer in answers]
+    return sum(1 for _ in takewhile(lambda near: nearest[0] <= near < len(UNMADE), nearest))
 
 
 DRIVEN = (

@@ -28,7 +28,8 @@ from dialogs.llms.reads import configured, list_providers, missing_key, settings
 from dialogs.llms.words import better_as_ollama, command_for_ollama, kept_by_llm
 from dialogs.llms.writes.catalogue import ignored_values
 from dialogs.models import LLM, Provider
-from dialogs.models.llm import Compaction, Origin
+from dialogs.models.llm import Compaction
+from dialogs.models.provider import Origin
 from dialogs.providers import probe
 from dominds import __version__
 from dominds.celery import app

@@ -15,7 +15,7 @@ from health.compaction.reading.sentences import Chunk, blocks, chunks
 from health.compaction.reading.text import CJK, of_text
 from health.compaction.terms.units import Kind, Role, Unit, tools_by_result
 from health.compaction.trimming.json_rows import in_rows
-from health.compaction.trimming.records import Rows, told_anew, without_records
+from health.compaction.trimming.records import Rows, superseded, without_records
 
 # Words of a text: no marks of punctuation but what asks, and what code and sums are written with.
 _WORD = re.compile(rf"[{CJK}]|[^\W{CJK}]++(?:[-./:@'’]++[^\W{CJK}]++)*+|[^\w\s.,;:!…\"“”()，。；：！、—–-]")
@@ -68,7 +68,7 @@ class Frame:
 
 def sources_of(units: Sequence[Unit], frame: Frame) -> list[Source]:
     """Every message that is not kept as it is, in order; without what is no longer in force, and what is said again."""
-    tools, old = tools_by_result(units), told_anew(tuple(units))
+    tools, old = tools_by_result(units), superseded(tuple(units))
     left = frame.kept | old.results
     over = {(unit.round_id or "", unit.answers) for unit in units if unit.id in old.results}
     stale = in_force(tuple(units)).gone

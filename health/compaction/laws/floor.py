@@ -39,15 +39,15 @@ ADVICE: Mapping[Why, Why] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share:
-    """One contributor to the floor; `why` it must stay is a key of ADVICE. `helped`: what stands there can help."""
+class Contributor:
+    """A part of the floor. `why` it must stay is a key of ADVICE; `helped`: that advice is of use for it."""
 
     why: Why
     tokens: int
     unit_id: str = ""
     helped: bool = True
 
-    def told(self) -> Reason:
+    def as_reason(self) -> Reason:
         """Such as "pinned (15) ≈2,000 tokens"."""
         said: dict[str, Argument] = {"why": Reason(self.why), "tokens": self.tokens}
         return Reason(Why.SHARE_OF, {**said, "name": self.unit_id}) if self.unit_id else Reason(Why.SHARE, said)
@@ -58,16 +58,16 @@ class Floor:
     """The fewest tokens that a state can come to, and what they are made of, the largest first."""
 
     tokens: int
-    shares: tuple[Share, ...]
+    shares: tuple[Contributor, ...]
 
     @property
-    def largest(self) -> tuple[Share, ...]:
+    def largest(self) -> tuple[Contributor, ...]:
         """Small ones of a kind count together: two hundred pins are a lot, each of them is little."""
         least = LEAST_SHARE * self.tokens
         together = Counter[tuple[Why, bool]]()
         for share in self.shares:
             together[share.why, share.helped] += share.tokens if share.tokens <= least else 0
-        crowds = (Share(why=why, tokens=tokens, helped=helped) for (why, helped), tokens in together.items())
+        crowds = (Contributor(why=why, tokens=tokens, helped=helped) for (why, helped), tokens in together.items())
         named = (share for share in (*self.shares, *crowds) if share.tokens > least)
         return tuple(sorted(named, key=lambda share: -share.tokens)[:NAMED])
 
@@ -113,13 +113,11 @@ def least_of(state: ContextState) -> Floor:
     never = never_shortened(state.units)
     shares = [_overhead(state, state.overhead_tokens - state.ledger_tokens)]
     shares += [
-        Share(why=_why(unit, is_open=False), tokens=_least_tokens(unit, state), unit_id=unit.id)
+        Contributor(why=_why(unit, is_open=False), tokens=_least_tokens(unit, state), unit_id=unit.id)
         for unit in state.units
         if unit.id in never
     ]
-    ordered = tuple(sorted(shares, key=lambda share: -share.tokens))
-    said = 0 if never or not state.units else LEAST_ROOM
-    return Floor(tokens=sum(share.tokens for share in ordered) + state.answer_tokens + said, shares=ordered)
+    return _floor(shares, beside=state.answer_tokens + (0 if never or not state.units else LEAST_ROOM))
 
 
 def irreducible(state: ContextState, kit: Kit) -> Floor:
@@ -143,27 +141,31 @@ def floor_of(state: ContextState, kit: Kit, *, is_whole: bool = False) -> Floor:
         least = shortened(unit, max_tokens=0, kit=kit) if unit.id in gives_way else unit
         why = _why(unit, is_open=unit.id in open_ids)
         helped = why is not Why.OPEN_ROUND or unit.role is Role.TOOL
-        shares.append(Share(why=why, tokens=total([least]), unit_id=unit.id, helped=helped))
-    ordered = tuple(sorted(shares, key=lambda share: -share.tokens))
-    return Floor(tokens=sum(share.tokens for share in ordered) + state.answer_tokens, shares=ordered)
+        shares.append(Contributor(why=why, tokens=total([least]), unit_id=unit.id, helped=helped))
+    return _floor(shares, beside=state.answer_tokens)
 
 
-def _overhead(state: ContextState, tokens: int) -> Share:
+def _floor(shares: Sequence[Contributor], *, beside: int) -> Floor:
+    tokens = sum(share.tokens for share in shares) + beside
+    return Floor(tokens=tokens, shares=tuple(sorted(shares, key=lambda share: -share.tokens)))
+
+
+def _overhead(state: ContextState, tokens: int) -> Contributor:
     """What is kept for the answer is nobody's fault."""
-    return Share(why=Why.OVERHEAD, tokens=tokens - state.answer_tokens)
+    return Contributor(why=Why.OVERHEAD, tokens=tokens - state.answer_tokens)
 
 
-def diagnosis(floor: Floor, *, limit: int, told: Argument | None = None) -> Reason:
-    """Who is to blame, and what a person can do about it. `told`: the limit as the sentence names it."""
+def diagnosis(floor: Floor, *, limit: int, named: Argument | None = None) -> Reason:
+    """Who is to blame, and what a person can do about it. `named`: the limit as the sentence names it."""
     first = sum(share.tokens for share in floor.shares if share.why is Why.P1)
     culprit, needed = (Why.P1_ALONE, first) if first > limit else (Why.CANNOT_FREE_MORE, floor.tokens)
-    named = limit if told is None else told
-    return Reason(culprit, {"needed": needed, "limit": named, "shares": shares(floor), "ways": ways(floor)})
+    shown = limit if named is None else named
+    return Reason(culprit, {"needed": needed, "limit": shown, "shares": shares(floor), "ways": ways(floor)})
 
 
 def shares(floor: Floor) -> tuple[Reason, ...]:
     """The largest contributors, each with its size: the argument `shares` of a reason."""
-    return tuple(share.told() for share in floor.largest)
+    return tuple(share.as_reason() for share in floor.largest)
 
 
 def ways(floor: Floor) -> tuple[Reason, ...]:

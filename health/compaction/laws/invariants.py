@@ -79,7 +79,7 @@ def broken(
     before: Sequence[Unit],
     after: Sequence[Unit],
     *,
-    gave_way: Collection[str] = frozenset(),
+    may_change: Collection[str] = frozenset(),
 ) -> list[Reason]:
     """The laws that `after` breaks, made from `before`. What is named to have given way may be shorter, or gone.
     What a person said last gives way only where somebody took it up.
@@ -91,7 +91,7 @@ def broken(
         *_repeated(after),
         *_torn_rounds(before, after),
         *_unanswered(after),
-        *_touched(before, after, _may_give_way(before, gave_way)),
+        *_touched(before, after, _may_give_way(before, may_change)),
         *_misplaced_prompt(before, after),
     ]
 
@@ -145,9 +145,9 @@ def _unanswered(after: Sequence[Unit]) -> list[Reason]:
     return [Reason(Why.UNPAIRED, {"count": len(asked), "results": len(answered)})]
 
 
-def _may_give_way(before: Sequence[Unit], gave_way: Collection[str]) -> frozenset[str]:
+def _may_give_way(before: Sequence[Unit], may_change: Collection[str]) -> frozenset[str]:
     never = never_shortened(before) if waits(before) else {unit.id for unit in _instructions(before)}
-    return frozenset(gave_way) - never
+    return frozenset(may_change) - never
 
 
 def _touched(before: Sequence[Unit], after: Sequence[Unit], yielding: Collection[str]) -> list[Reason]:

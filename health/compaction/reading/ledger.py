@@ -31,7 +31,7 @@ from health.compaction.reading.ledger_patterns import EntryKind, ends_as_questio
 from health.compaction.reading.quoting import own_sentences, sentences
 from health.compaction.reading.text import STOPWORDS, of_text, passages, words
 from health.compaction.reading.value_patterns import stem
-from health.compaction.terms.outcome import Later
+from health.compaction.terms.outcome import LazySequence
 from health.compaction.terms.ports import Kit
 from health.compaction.terms.units import INSTRUCTING, WRITTEN, Kind, Role, Unit, synthetic_id
 
@@ -57,7 +57,7 @@ _LAYING_DOWN = INSTRUCTING | {Role.USER}
 _ORDER = {kind: number for number, kind in enumerate(EntryKind)}
 
 
-class Ledger(Later[Entry]):
+class Ledger(LazySequence[Entry]):
     """What is in force after some units, oldest first: what was stated, and facts in play, which are found late.
 
     `unread` says why some of it could not be found.

@@ -15,6 +15,6 @@ from health.compaction.strategies import (
     trim_payloads,
     truncate,
 )
-from health.compaction.terms.registry import REGISTRY, SHOWN
+from health.compaction.terms.registry import REGISTRY, TEXTS
 
-__all__ = ["REGISTRY", "SHOWN"]
+__all__ = ["REGISTRY", "TEXTS"]

@@ -15,11 +15,11 @@ from health.compaction.config import CompressRatios, PayloadLimits
 from health.compaction.laws.invariants import protected_ids
 from health.compaction.reading.code import Block, blocks, compress, joined
 from health.compaction.reading.code_languages import guess, lexer_of
-from health.compaction.terms.ports import Asking, Kit, unchanged
+from health.compaction.terms.ports import Kit, StrategyRun, unchanged
 from health.compaction.terms.reasons import Why, _
-from health.compaction.terms.registry import Shown, strategy
+from health.compaction.terms.registry import strategy
 from health.compaction.terms.units import WRITTEN, ContextState, Kind, Unit
-from health.compaction.trimming.excerpts import Wanted, excerpts
+from health.compaction.trimming.excerpts import ExcerptRequest, excerpts
 from health.compaction.trimming.payload_text import LEFT_OUT, looks_like_diff, looks_like_log, trim_log
 from health.compaction.trimming.payloads import is_json, trim
 from health.compaction.trimming.rewording import in_play, reworded
@@ -32,24 +32,22 @@ _TRIES = 3
 
 
 @strategy(
-    Shown(
-        icon="code",
-        label=_("Content chunking"),
-        choice=_("Shorten by kind: code, text, logs"),
-        message=_("Chunking code & plan references…"),
-    )
+    icon="code",
+    label=_("Content chunking"),
+    choice=_("Shorten by kind: code, text, logs"),
+    message=_("Chunking code & plan references…"),
 )
-def content_type_chunking(state: ContextState, kit: Kit) -> Asking:
+def content_type_chunking(state: ContextState, kit: Kit) -> StrategyRun:
     yield from ()
     chunker = _Chunker(kit, state.config.payloads, state.config.content_type_chunking.compress_ratios, in_play(state))
     protected = protected_ids(state.units)
     free = [unit for unit in state.units if unit.id not in protected and chunker.ratio(unit) < VERBATIM]
     parts = [(unit.id, part, chunker.shorter(part, unit)) for unit in free for part in chunker.parts(unit)]
-    wanted = [short for _, _, short in parts if isinstance(short, Wanted)]
+    wanted = [short for _, _, short in parts if isinstance(short, ExcerptRequest)]
     said = iter(excerpts(wanted, least_tokens=LEAST_TOKENS, kit=kit, focus=query_of(state)))
     contents: defaultdict[str, str] = defaultdict(str)
     for unit_id, part, short in parts:
-        contents[unit_id] += joined([part.saying(next(said) if isinstance(short, Wanted) else short)])
+        contents[unit_id] += joined([part.saying(next(said) if isinstance(short, ExcerptRequest) else short)])
     return reworded(contents, state, kit) or unchanged(state, Why.NO_FEWER_WORDS)
 
 
@@ -78,7 +76,7 @@ class _Chunker:
         whole = unit.kind is Kind.LOG or is_json(unit.content) or looks_like_diff(unit.content)
         return (Block(body=unit.content),) if whole else blocks(unit.content)
 
-    def shorter(self, part: Block, unit: Unit) -> str | Wanted:
+    def shorter(self, part: Block, unit: Unit) -> str | ExcerptRequest:
         """A block by the rule for what it is; words are only asked for here, as they are weighed together."""
         if is_json(part.body):
             return self._within(part.body, self.ratios.other, self._trim)
@@ -91,7 +89,7 @@ class _Chunker:
         if part.label is not None:
             return compress(part.body, part.label)
         ratio = self.ratios.text if unit.kind is Kind.CODE else self.ratio(unit)
-        return Wanted(text=part.body, role=unit.role, ratio=ratio)
+        return ExcerptRequest(text=part.body, role=unit.role, ratio=ratio)
 
     def _trim(self, text: str, max_chars: int | None) -> str:
         return trim(text, keep=self.keep, max_chars=max_chars, limits=self.limits)

@@ -14,22 +14,20 @@ from health.compaction.choosing import scoring
 from health.compaction.laws.cuts import Cut, ceil_share, cuts, ids_of
 from health.compaction.strategies.prioritize_recent import scorable, score
 from health.compaction.strategies.summarize_old import summarize_old
-from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
+from health.compaction.terms.ports import Attempt, Kit, StrategyRun, unchanged
 from health.compaction.terms.reasons import Reason, Why, _
-from health.compaction.terms.registry import Shown, strategy
+from health.compaction.terms.registry import strategy
 from health.compaction.terms.units import ContextState, Kind
 from health.compaction.trimming import placeholders
 
 
 @strategy(
-    Shown(
-        icon="clear-all",
-        label=_("Discard low relevance"),
-        choice=_("Discard what is least relevant"),
-        message=_("Removing low-relevance units…"),
-    )
+    icon="clear-all",
+    label=_("Discard low relevance"),
+    choice=_("Discard what is least relevant"),
+    message=_("Removing low-relevance units…"),
 )
-def discard_low_rel(state: ContextState, kit: Kit) -> Asking:
+def discard_low_rel(state: ContextState, kit: Kit) -> StrategyRun:
     candidates = [cut for cut in cuts(state.units) if scorable(cut)]
     number = sum(1 for unit in state.units if unit.kind is not Kind.PLACEHOLDER)
     allowed = number - ceil_share(number, 1 - state.config.discard_low_rel.discard_percent)
@@ -39,8 +37,7 @@ def discard_low_rel(state: ContextState, kit: Kit) -> Asking:
     if not relevance.known:
         return unchanged(state, Why.NO_TASK)
     gone = ids_of(_lowest(candidates, relevance.scores, allowed))
-    header = placeholders.header_for(state.config, placeholders.LOW_RELEVANCE)
-    units = placeholders.with_gaps(state.units, gone, header=header, kit=kit)
+    units = placeholders.with_gaps(state.units, gone, state.config, kit, brief=placeholders.LOW_RELEVANCE)
     if units == state.units:
         return unchanged(state, Why.LARGER_THAN_SHARE)
     return (yield from _if_coherent(state, state.having(units), kit))
@@ -57,7 +54,7 @@ def _lowest(candidates: Sequence[Cut], scores: dict[str, float], allowed: int) -
             yield cut
 
 
-def _if_coherent(before: ContextState, after: ContextState, kit: Kit) -> Asking:
+def _if_coherent(before: ContextState, after: ContextState, kit: Kit) -> StrategyRun:
     coherence = yield from scoring.coherence(before.units, after.units, query=scoring.query_of(before))
     bound = before.config.discard_low_rel.min_coherence
     if coherence >= bound:

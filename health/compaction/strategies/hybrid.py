@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from health.compaction.config import CHAIN_ORDER, ContextConfig
-from health.compaction.terms.ports import Asking, Attempt, Kit, Read, Strategy, unchanged
-from health.compaction.terms.pressure import marks
+from health.compaction.terms.ports import Attempt, Kit, Read, Strategy, StrategyRun, unchanged
+from health.compaction.terms.pressure import targets
 from health.compaction.terms.reasons import Reason, Why, _
-from health.compaction.terms.registry import REGISTRY, Shown, strategy
+from health.compaction.terms.registry import REGISTRY, strategy
 from health.compaction.terms.units import ContextState
 
 NAME = "hybrid"
@@ -23,15 +24,13 @@ TIGHTER = (0.75, 0.5, 0.25)
 
 
 @strategy(
-    Shown(
-        icon="layers",
-        label=_("Hybrid"),
-        choice=_("All before it again, in turns"),
-        message=_("Applying hybrid compression…"),
-        pulses=True,
-    )
+    icon="layers",
+    label=_("Hybrid"),
+    choice=_("All before it again, in turns"),
+    message=_("Applying hybrid compression…"),
+    pulses=True,
 )
-def hybrid(state: ContextState, kit: Kit) -> Asking:
+def hybrid(state: ContextState, kit: Kit) -> StrategyRun:
     best, passes = state, 0
     reads: tuple[Read, ...] = ()
     for factor in _factors(state.config.hybrid.max_iterations):
@@ -48,7 +47,7 @@ def hybrid(state: ContextState, kit: Kit) -> Asking:
     return Attempt(state=best, changed=True, why=done, reads=reads)
 
 
-def _pass(state: ContextState, kit: Kit, factor: float) -> Asking:
+def _pass(state: ContextState, kit: Kit, factor: float) -> StrategyRun:
     """Each earlier strategy once, on the best state so far; ends early at the goal."""
     best = state
     reads: tuple[Read, ...] = ()
@@ -63,37 +62,30 @@ def _pass(state: ContextState, kit: Kit, factor: float) -> Asking:
 
 
 def at_goal(state: ContextState) -> bool:
-    return state.estimated_tokens <= marks(state.config, limit=state.limit).goal
+    return state.estimated_tokens <= targets(state.config, limit=state.limit).goal
 
 
 def tightened(config: ContextConfig, factor: float) -> ContextConfig:
     """Every share that is kept becomes `factor` of itself. Bounds of coherence stay, plan references stay whole."""
 
-    def kept(share: float) -> float:
-        return share * factor
+    def less(section: Any, *names: str) -> dict[str, float]:
+        return {name: getattr(section, name) * factor for name in names}
 
-    def kept_of_rest(share: float) -> float:
-        return 1 - kept(1 - share)
+    def more(share: float) -> float:
+        """What goes, where less of the rest stays."""
+        return 1 - (1 - share) * factor
 
     old, recent, discard = config.summarize_old, config.prioritize_recent, config.discard_low_rel
-    ratios = config.content_type_chunking.compress_ratios
-    window = config.sliding_window
+    chunking, window = config.content_type_chunking, config.sliding_window
+    ratios = replace(chunking.compress_ratios, **less(chunking.compress_ratios, "code", "text", "log", "other"))
+    length, messages = int(old.summary_length * factor), max(1, int(window.max_messages * factor))
     return replace(
         config,
-        summarize_old=replace(
-            old, old_threshold=kept_of_rest(old.old_threshold), summary_length=int(kept(old.summary_length))
-        ),
-        prioritize_recent=replace(
-            recent, rel_threshold=kept_of_rest(recent.rel_threshold), recent_bias=kept(recent.recent_bias)
-        ),
-        content_type_chunking=replace(
-            config.content_type_chunking,
-            compress_ratios=replace(
-                ratios, code=kept(ratios.code), text=kept(ratios.text), log=kept(ratios.log), other=kept(ratios.other)
-            ),
-        ),
-        discard_low_rel=replace(discard, discard_percent=kept_of_rest(discard.discard_percent)),
-        sliding_window=replace(window, max_messages=max(1, int(kept(window.max_messages)))),
+        summarize_old=replace(old, old_threshold=more(old.old_threshold), summary_length=length),
+        prioritize_recent=replace(recent, rel_threshold=more(recent.rel_threshold), **less(recent, "recent_bias")),
+        content_type_chunking=replace(chunking, compress_ratios=ratios),
+        discard_low_rel=replace(discard, discard_percent=more(discard.discard_percent)),
+        sliding_window=replace(window, max_messages=messages),
     )
 
 

@@ -14,9 +14,9 @@ from dataclasses import replace
 
 from health.compaction.laws.cuts import Cut, cuts, ids_of, oldest
 from health.compaction.strategies.select_passages import select_passages
-from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
+from health.compaction.terms.ports import Attempt, Kit, StrategyRun, unchanged
 from health.compaction.terms.reasons import Why, _
-from health.compaction.terms.registry import Shown, strategy
+from health.compaction.terms.registry import strategy
 from health.compaction.terms.units import ContextState, Role, total
 from health.compaction.trimming import placeholders
 from health.compaction.trimming.clamp import evened
@@ -26,21 +26,18 @@ LEAST_MESSAGES = 3
 
 
 @strategy(
-    Shown(
-        icon="clear-all",
-        label=_("Keep last five"),
-        choice=_("Keep the last five rounds"),
-        message=_("Keeping the last five messages…"),
-    )
+    icon="clear-all",
+    label=_("Keep last five"),
+    choice=_("Keep the last five rounds"),
+    message=_("Keeping the last five messages…"),
 )
-def keep_last_five(state: ContextState, kit: Kit) -> Asking:
+def keep_last_five(state: ContextState, kit: Kit) -> StrategyRun:
     yield from ()
     found = cuts(state.units)
     earlier = _before_the_last(KEPT_MESSAGES, found, state)
     newer = _before_the_last(LEAST_MESSAGES, found, state)[len(earlier) :]
     gone = [*earlier, *oldest(newer, _excess_without(earlier, newer, state, kit))]
-    header = placeholders.header_for(state.config, placeholders.EARLIER)
-    dropped = state.having(placeholders.with_one(state, ids_of(gone), header=header, kit=kit))
+    dropped = state.having(placeholders.with_one(state, ids_of(gone), kit))
     after = _with_short_results(dropped, kit)
     if after.units == state.units:
         return unchanged(state, Why.ONLY_LAST_AND_PROTECTED)
@@ -48,14 +45,12 @@ def keep_last_five(state: ContextState, kit: Kit) -> Asking:
 
 
 @strategy(
-    Shown(
-        icon="star",
-        label=_("Passages and last five"),
-        choice=_("Choose passages, and keep the last five rounds"),
-        message=_("Selecting passages beside the last five messages…"),
-    )
+    icon="star",
+    label=_("Passages and last five"),
+    choice=_("Choose passages, and keep the last five rounds"),
+    message=_("Selecting passages beside the last five messages…"),
 )
-def passages_keep_last_five(state: ContextState, kit: Kit) -> Asking:
+def passages_keep_last_five(state: ContextState, kit: Kit) -> StrategyRun:
     begin = len(state.units) - KEPT_MESSAGES
     held = ids_of(cut for cut in cuts(state.units) if not cut.protected and cut.start + len(cut.units) > begin)
     guarded = state.having(replace(unit, pinned=True) if unit.id in held else unit for unit in state.units)
@@ -78,8 +73,7 @@ def _excess_without(earlier: Sequence[Cut], newer: Sequence[Cut], state: Context
     excess = state.estimated_tokens - sum(cut.tokens for cut in earlier) - state.limit
     if excess <= 0 or not gone:
         return excess
-    header = placeholders.header_for(state.config, placeholders.EARLIER)
-    return excess + total(kit.counted([placeholders.placeholder(gone, header=header)]))
+    return excess + total([placeholders.of_earlier(gone, state, kit)])
 
 
 def _with_short_results(state: ContextState, kit: Kit) -> ContextState:

@@ -10,22 +10,20 @@ from collections.abc import Sequence
 
 from health.compaction.choosing import scoring
 from health.compaction.laws.cuts import Cut, ceil_share, cuts, ids_of
-from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
+from health.compaction.terms.ports import Attempt, Kit, StrategyRun, unchanged
 from health.compaction.terms.reasons import Reason, Why, _
-from health.compaction.terms.registry import Shown, strategy
+from health.compaction.terms.registry import strategy
 from health.compaction.terms.units import ContextState, Kind
 from health.compaction.trimming import placeholders
 
 
 @strategy(
-    Shown(
-        icon="star",
-        label=_("Prioritize recent"),
-        choice=_("Keep what is recent and relevant"),
-        message=_("Prioritizing P1 units & recent messages…"),
-    )
+    icon="star",
+    label=_("Prioritize recent"),
+    choice=_("Keep what is recent and relevant"),
+    message=_("Prioritizing P1 units & recent messages…"),
 )
-def prioritize_recent(state: ContextState, kit: Kit) -> Asking:
+def prioritize_recent(state: ContextState, kit: Kit) -> StrategyRun:
     candidates = older(state, cuts(state.units))
     if not candidates:
         return unchanged(state, Why.ALL_RECENT)
@@ -37,14 +35,13 @@ def prioritize_recent(state: ContextState, kit: Kit) -> Asking:
     gone = ids_of([*going, *_before(going, candidates)])
     if not gone:
         return unchanged(state, Why.ALL_RELEVANT)
-    header = placeholders.header_for(state.config, placeholders.LOW_RELEVANCE)
-    units = placeholders.with_gaps(state.units, gone, header=header, kit=kit)
+    units = placeholders.with_gaps(state.units, gone, state.config, kit, brief=placeholders.LOW_RELEVANCE)
     if units == state.units:
         return unchanged(state, Why.IRRELEVANT_TOO_SMALL)
     dropped = [cut for cut in candidates if cut.units[0].id in gone]
     mean = sum(score(cut, relevance.scores) for cut in dropped) / len(dropped)
-    told = {"count": len(dropped), "most": len(candidates), "found": mean, "least": threshold}
-    return Attempt(state=state.having(units), changed=True, why=Reason(Why.BELOW_RELEVANCE, told))
+    figures = {"count": len(dropped), "most": len(candidates), "found": mean, "least": threshold}
+    return Attempt(state=state.having(units), changed=True, why=Reason(Why.BELOW_RELEVANCE, figures))
 
 
 def _before(going: Sequence[Cut], candidates: Sequence[Cut]) -> list[Cut]:

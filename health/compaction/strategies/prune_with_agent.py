@@ -18,10 +18,29 @@ from health.compaction.choosing.summaries import fault, fenced
 from health.compaction.laws.cuts import Cut, cuts
 from health.compaction.laws.floor import oversized
 from health.compaction.reading.markers import harmless
-from health.compaction.terms.ports import Asking, Attempt, Kit, Need, Prepared, Prune, Read, Summarised, unchanged
+from health.compaction.terms.ports import (
+    Attempt,
+    Kit,
+    Need,
+    Prepared,
+    Prune,
+    StrategyRun,
+    Summarised,
+    read_in_full,
+    unchanged,
+)
 from health.compaction.terms.reasons import Reason, Why, _
-from health.compaction.terms.registry import Shown, strategy
-from health.compaction.terms.units import WRITTEN, ContextState, Kind, Role, Unit, highest_priority, synthetic_id, total
+from health.compaction.terms.registry import strategy
+from health.compaction.terms.units import (
+    WRITTEN,
+    ContextState,
+    Kind,
+    Unit,
+    all_sources,
+    highest_priority,
+    total,
+    written_for,
+)
 from health.compaction.trimming import placeholders
 
 LEAST_FREED, MOST_FREED, AIM = 0.4, 0.6, 0.5
@@ -31,16 +50,14 @@ Deciding = Generator[Need, Any, tuple[list[Change], str]]
 
 
 @strategy(
-    Shown(
-        icon="compress",
-        label=_("Prune with agent"),
-        choice=_("Let the pruning agent decide"),
-        message=_("Summarizing with the pruning agent…"),
-        expecting=_("Summarizing with the pruning agent… (est. %(before)s → %(after)s tokens)"),
-        pulses=True,
-    )
+    icon="compress",
+    label=_("Prune with agent"),
+    choice=_("Let the pruning agent decide"),
+    message=_("Summarizing with the pruning agent…"),
+    expecting=_("Summarizing with the pruning agent… (est. %(before)s → %(after)s tokens)"),
+    pulses=True,
 )
-def prune_with_agent(state: ContextState, kit: Kit) -> Asking:
+def prune_with_agent(state: ContextState, kit: Kit) -> StrategyRun:
     offered = offered_to(state.units)
     if not offered:
         return unchanged(state, Why.NOTHING_OLDER)
@@ -54,7 +71,7 @@ def prune_with_agent(state: ContextState, kit: Kit) -> Asking:
     return (yield from _pruned(_asked(state, offered), state, kit))
 
 
-def _pruned(deciding: Deciding, state: ContextState, kit: Kit) -> Asking:
+def _pruned(deciding: Deciding, state: ContextState, kit: Kit) -> StrategyRun:
     """The state as the decisions leave it, or the reason for which they are not followed."""
     try:
         changes, said = yield from deciding
@@ -68,7 +85,10 @@ def _pruned(deciding: Deciding, state: ContextState, kit: Kit) -> Asking:
         return unchanged(state, Reason(Why.PRUNED_TOO_LITTLE, {"freed": freed, "wanted": LEAST_FREED}))
     sizes = {"freed": freed, "before": state.estimated_tokens, "after": after.estimated_tokens}
     why = Reason(Why.PRUNED_AND_SAID, {**sizes, "said": said}) if said else Reason(Why.PRUNED, sizes)
-    return Attempt(state=after, changed=True, why=why, reads=_reads(chosen, state))
+    gone = {one for change in chosen for one in change.ids}
+    # The agent was shown all of them in full.
+    reads = read_in_full(unit for unit in state.units if unit.id in gone and unit.kind not in WRITTEN)
+    return Attempt(state=after, changed=True, why=why, reads=reads)
 
 
 def offered_to(units: Sequence[Unit]) -> list[Cut]:
@@ -94,12 +114,11 @@ def questions(state: ContextState, offered: Sequence[Cut], *, then: int = 0) -> 
     wanted = min(AIM * then, state.config.accept * state.limit)
     share = max(0.0, 1 - (then - wanted) / sum(cut.tokens for cut in offered))
     pieces = _pieces(offered, most=state.limit // 2)
-    return [(piece, _question(piece, share, state.task)) for piece in pieces]
-
-
-def _question(piece: Sequence[Cut], share: float, task: str) -> Prune:
-    shown = _units(piece)
-    return Prune(units=shown, target_tokens=round(total(shown) * share), task=task)
+    asked = [(piece, _units(piece)) for piece in pieces]
+    return [
+        (piece, Prune(units=units, target_tokens=round(total(units) * share), task=state.task))
+        for piece, units in asked
+    ]
 
 
 def _asked(state: ContextState, offered: Sequence[Cut]) -> Deciding:
@@ -154,14 +173,14 @@ def _pieces(offered: Sequence[Cut], *, most: int) -> list[list[Cut]]:
 
 def _by_rounds(changes: Sequence[Change], piece: Sequence[Cut]) -> list[Change]:
     """The summaries, and one change for each round that is dropped. Raises Rejected where a round would be torn."""
-    told = [change for change in changes if change.text]
+    summaries = [change for change in changes if change.text]
     dropped = {one for change in changes if not change.text for one in change.ids}
     rounds = [tuple(unit.id for unit in cut.units) for cut in piece]
     round_of = {one: ids for ids in rounds for one in ids}
-    for group in (dropped, *(set(change.ids) for change in told)):
+    for group in (dropped, *(set(change.ids) for change in summaries)):
         if any(not group.issuperset(round_of[one]) for one in group):
             raise Rejected(Why.HALF_A_ROUND)
-    return [*told, *(Change(ids=ids) for ids in rounds if dropped.issuperset(ids))]
+    return [*summaries, *(Change(ids=ids) for ids in rounds if dropped.issuperset(ids))]
 
 
 def _summaries(changes: Sequence[Change], state: ContextState, kit: Kit) -> Generator[Need, Any, dict[Change, Unit]]:
@@ -171,26 +190,14 @@ def _summaries(changes: Sequence[Change], state: ContextState, kit: Kit) -> Gene
     written: dict[Change, Unit] = {}
     for change in (one for one in changes if one.text):
         gone = [units[one] for one in sorted(change.ids, key=place.__getitem__)]
-        (unit,) = kit.counted([_summary(change.text, gone)])
+        content = fenced(harmless(change.text), count=len(all_sources(gone)))
+        (unit,) = kit.counted([written_for(gone, Kind.SUMMARY, "summary", content, priority=highest_priority(gone))])
         answer = Summarised(text=change.text, finished=True, read_chars={})
         why = yield from fault(answer, gone, tokens=total([unit]), max_tokens=total(gone))
         if why is not None:
             raise Rejected(Why.SUMMARY_NOT_TRUSTED, why=why)
         written[change] = unit
     return written
-
-
-def _summary(text: str, gone: Sequence[Unit]) -> Unit:
-    sources = tuple(dict.fromkeys(source for unit in gone for source in unit.sources))
-    return Unit(
-        id=synthetic_id("summary", sources),
-        role=Role.USER,
-        kind=Kind.SUMMARY,
-        content=fenced(harmless(text), count=len(sources)),
-        timestamp=gone[-1].timestamp,
-        priority=highest_priority(gone),
-        source_ids=sources,
-    )
 
 
 def _as_far_as_wanted(changes: Sequence[Change], written: dict[Change, Unit], state: ContextState) -> list[Change]:
@@ -209,19 +216,8 @@ def _as_far_as_wanted(changes: Sequence[Change], written: dict[Change, Unit], st
 def _applied(chosen: Sequence[Change], written: dict[Change, Unit], state: ContextState, kit: Kit) -> ContextState:
     """The state with summaries where the last message stood that they tell of, and placeholders for what is dropped."""
     place = {unit.id: at for at, unit in enumerate(state.units)}
-    told = {max(change.ids, key=place.__getitem__): written[change] for change in chosen if change.text}
+    at_last = {max(change.ids, key=place.__getitem__): written[change] for change in chosen if change.text}
     summarised = {one for change in chosen if change.text for one in change.ids}
     dropped = frozenset(one for change in chosen if not change.text for one in change.ids)
-    units = (told.get(unit.id, unit) for unit in state.units if unit.id in told or unit.id not in summarised)
-    header = placeholders.header_for(state.config, placeholders.EARLIER)
-    return state.having(placeholders.with_gaps(units, dropped, header=header, kit=kit))
-
-
-def _reads(chosen: Sequence[Change], state: ContextState) -> tuple[Read, ...]:
-    """The agent was shown all of them in full."""
-    gone = {one for change in chosen for one in change.ids}
-    return tuple(
-        Read(source_id=unit.id, read=len(unit.content), total=len(unit.content))
-        for unit in state.units
-        if unit.id in gone and unit.kind not in WRITTEN
-    )
+    units = (at_last.get(unit.id, unit) for unit in state.units if unit.id in at_last or unit.id not in summarised)
+    return state.having(placeholders.with_gaps(units, dropped, state.config, kit))

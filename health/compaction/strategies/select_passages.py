@@ -22,11 +22,11 @@ from health.compaction.reading.force import Place, in_force
 from health.compaction.reading.ledger import laid_down
 from health.compaction.reading.ledger_patterns import EntryKind
 from health.compaction.reading.signs import is_question
-from health.compaction.strategies.passage_view import Chosen, View
-from health.compaction.terms.ports import Asking, Attempt, GaveWay, Kit, Need, Read, unchanged
-from health.compaction.terms.pressure import marks
+from health.compaction.strategies.passage_context import Chosen, PassageContext
+from health.compaction.terms.ports import Attempt, ForcedShortening, Kit, Need, StrategyRun, read_in_full, unchanged
+from health.compaction.terms.pressure import targets
 from health.compaction.terms.reasons import Reason, Why, _
-from health.compaction.terms.registry import Shown, strategy
+from health.compaction.terms.registry import strategy
 from health.compaction.terms.units import UNTAGGED, ContextState, Role, Unit, total, turn_to_leave
 
 # The newest messages stay whole within this share of what is free, what the user typed within that one.
@@ -50,16 +50,14 @@ LEAST_ROOM = 40
 
 
 @strategy(
-    Shown(
-        icon="star",
-        label=_("Select passages"),
-        choice=_("Choose passages from all that was said"),
-        message=_("Selecting the passages that are needed most…"),
-    )
+    icon="star",
+    label=_("Select passages"),
+    choice=_("Choose passages from all that was said"),
+    message=_("Selecting the passages that are needed most…"),
 )
-def select_passages(state: ContextState, kit: Kit) -> Asking:
+def select_passages(state: ContextState, kit: Kit) -> StrategyRun:
     """Fill the context with passages up to `fill` of the limit, and not above the goal."""
-    target = min(int(state.config.select_passages.fill * state.limit), marks(state.config, limit=state.limit).goal)
+    target = min(int(state.config.select_passages.fill * state.limit), targets(state.config, limit=state.limit).goal)
     if state.estimated_tokens <= target:
         return unchanged(state, Why.EVERYTHING_FITS)
     attempt = yield from passages_within(target, state, kit)
@@ -70,18 +68,19 @@ def select_passages(state: ContextState, kit: Kit) -> Asking:
     return replace(fuller, state=state.having(fuller.state.units)) if fuller.changed else attempt
 
 
-def passages_within(target: int, state: ContextState, kit: Kit) -> Asking:
+def passages_within(target: int, state: ContextState, kit: Kit) -> StrategyRun:
     frame = framed(state, kit, target_tokens=target)
     sources = sources_of(state.units, frame)
     if frame.room <= 0:
         return unchanged(state, Why.NO_ROOM_FOR_PASSAGES)
     order = yield from chosen_order(sources, state, kit, frame)
-    view = View(state=state, kit=kit, frame=frame, sources=sources)
+    view = PassageContext(state=state, kit=kit, frame=frame, sources=sources)
     units = view.fitting(order, budget_tokens=target)
     if units is None:
         return unchanged(state, Why.PASSAGES_NOT_SMALLER)
-    reads = reads_of(state.units, frame.kept)
-    return Attempt(state=state.having(units), changed=True, reads=reads, gave_way=told_of(frame, state))
+    # Every chunk of what is not kept was weighed: all of it was read.
+    reads = read_in_full(unit for unit in state.units if unit.id not in frame.kept)
+    return Attempt(state=state.having(units), changed=True, reads=reads, forced=left_out_of_request(frame, state))
 
 
 def _without_idle_ledger(state: ContextState, attempt: Attempt, kit: Kit) -> ContextState:
@@ -118,15 +117,14 @@ def _left(unit: Unit) -> int:
     return total([unit]) if unit.content else 0
 
 
-def told_of(frame: Frame, state: ContextState) -> tuple[GaveWay, ...]:
+def left_out_of_request(frame: Frame, state: ContextState) -> tuple[ForcedShortening, ...]:
     """What was left out of the first request, by name."""
     sizes = {unit.id: total([unit]) for unit in state.units if unit.id in frame.reduced}
-    return tuple(_told(name, sizes[name], _left(unit)) for name, unit in frame.reduced.items())
-
-
-def _told(name: str, before: int, after: int) -> GaveWay:
-    why = Reason(Why.NO_LONGER_IN_FORCE, {"name": name, "before": before, "after": after})
-    return GaveWay(why=why, ids=frozenset([name]), before=before, after=after)
+    found = [(name, {"before": sizes[name], "after": _left(unit)}) for name, unit in frame.reduced.items()]
+    return tuple(
+        ForcedShortening(why=Reason(Why.NO_LONGER_IN_FORCE, {"name": name, **tokens}), ids=frozenset([name]), **tokens)
+        for name, tokens in found
+    )
 
 
 def tail(pieces: Sequence[Cut], *, budget_tokens: int) -> list[Cut]:
@@ -140,16 +138,6 @@ def tail(pieces: Sequence[Cut], *, budget_tokens: int) -> list[Cut]:
             break
         found.append(cut)
     return found
-
-
-def reads_of(units: Sequence[Unit], kept: Collection[str]) -> tuple[Read, ...]:
-    """Every chunk of what is not kept was weighed: all of it was read."""
-    return tuple(
-        Read(source_id=one, read=len(unit.content), total=len(unit.content))
-        for unit in units
-        if unit.id not in kept
-        for one in unit.sources
-    )
 
 
 def chosen_order(

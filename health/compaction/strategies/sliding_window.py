@@ -11,22 +11,20 @@ from collections.abc import Iterable, Sequence
 
 from health.compaction.laws.cuts import Cut, ceil_share, cuts, ids_of
 from health.compaction.reading.importance import importances
-from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
+from health.compaction.terms.ports import Attempt, Kit, StrategyRun, unchanged
 from health.compaction.terms.reasons import Reason, Why, _
-from health.compaction.terms.registry import Shown, strategy
+from health.compaction.terms.registry import strategy
 from health.compaction.terms.units import INSTRUCTING, WRITTEN, ContextState
 from health.compaction.trimming import placeholders
 
 
 @strategy(
-    Shown(
-        icon="layers",
-        label=_("Sliding window"),
-        choice=_("Keep a window of messages"),
-        message=_("Keeping a window of recent messages…"),
-    )
+    icon="layers",
+    label=_("Sliding window"),
+    choice=_("Keep a window of messages"),
+    message=_("Keeping a window of recent messages…"),
 )
-def sliding_window(state: ContextState, kit: Kit) -> Asking:
+def sliding_window(state: ContextState, kit: Kit) -> StrategyRun:
     yield from ()
     config = state.config.sliding_window
     found = cuts(state.units)
@@ -37,8 +35,7 @@ def sliding_window(state: ContextState, kit: Kit) -> Asking:
     stays, others = _parted(current, newest=ceil_share(config.max_messages, config.recent_share))
     chosen = _most_important(others, config.max_messages - _count(stays), importances(state.units))
     gone = ids_of(found) - ids_of(stays) - ids_of(chosen)
-    header = placeholders.header_for(state.config, placeholders.EARLIER)
-    units = placeholders.with_one(state, gone, header=header, kit=kit)
+    units = placeholders.with_one(state, gone, kit)
     if units == state.units:
         return unchanged(state, Why.LESS_THAN_PLACEHOLDER)
     return Attempt(state=state.having(units), changed=True)

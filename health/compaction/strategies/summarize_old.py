@@ -14,34 +14,34 @@ from health.compaction.choosing import scoring
 from health.compaction.choosing.summaries import Summary, summary
 from health.compaction.laws.cuts import Cut, cuts, floor_share, oldest
 from health.compaction.strategies.truncate import truncated
-from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
-from health.compaction.terms.pressure import marks
+from health.compaction.terms.ports import Attempt, Kit, StrategyRun, unchanged
+from health.compaction.terms.pressure import targets
 from health.compaction.terms.reasons import Reason, Why, _
-from health.compaction.terms.registry import Shown, strategy
-from health.compaction.terms.units import ContextState, Kind, Role, Unit, highest_priority, synthetic_id
+from health.compaction.terms.registry import strategy
+from health.compaction.terms.units import ContextState, Kind, Unit, highest_priority, synthetic_id, written_for
 from health.compaction.trimming import placeholders
 
 
 @strategy(
-    Shown(
-        icon="compress",
-        label=_("Summarize old"),
-        choice=_("Summarise what is old"),
-        message=_("Summarizing old context…"),
-        expecting=_("Summarizing old context… (est. %(before)s → %(after)s tokens)"),
-        pulses=True,
-    )
+    icon="compress",
+    label=_("Summarize old"),
+    choice=_("Summarise what is old"),
+    message=_("Summarizing old context…"),
+    expecting=_("Summarizing old context… (est. %(before)s → %(after)s tokens)"),
+    pulses=True,
 )
-def summarize_old(state: ContextState, kit: Kit) -> Asking:
+def summarize_old(state: ContextState, kit: Kit) -> StrategyRun:
     old = old_part(state)
-    gone = to_be_told(state, old)
+    gone = to_summarise(state, old)
     if all(unit.kind is Kind.SUMMARY for unit in gone):
         return unchanged(state, Why.NOTHING_OLD)
     settings, focus = state.config.summarize_old, scoring.query_of(state)
-    told: Summary = yield from summary(told_from(state, gone), max_tokens=settings.summary_length, kit=kit, focus=focus)
-    if not told.text:
+    written: Summary = yield from summary(
+        originals_of(state, gone), max_tokens=settings.summary_length, kit=kit, focus=focus
+    )
+    if not written.text:
         return _truncated(state, kit, old, Why.NO_SUMMARY_FITS)
-    after = state.having(_replaced(state, gone, told.text, kit))
+    after = state.having(_replaced(state, gone, written.text, kit))
     if after.estimated_tokens >= state.estimated_tokens:
         return unchanged(state, Why.SUMMARY_NOT_SMALLER)
     coherence = yield from scoring.coherence(state.units, after.units, query=focus)
@@ -49,8 +49,8 @@ def summarize_old(state: ContextState, kit: Kit) -> Asking:
         under = {"found": coherence, "least": settings.min_coherence}
         return _truncated(state, kit, old, Why.COHERENCE_UNDER, **under)
     found = {"found": coherence}
-    why = Reason(Why.COHERENCE_AND, {**found, "why": told.why}) if told.why else Reason(Why.COHERENCE, found)
-    return Attempt(state=after, changed=True, why=why, reads=told.reads)
+    why = Reason(Why.COHERENCE_AND, {**found, "why": written.why}) if written.why else Reason(Why.COHERENCE, found)
+    return Attempt(state=after, changed=True, why=why, reads=written.reads)
 
 
 def old_part(state: ContextState) -> list[Cut]:
@@ -59,22 +59,22 @@ def old_part(state: ContextState) -> list[Cut]:
     return [cut for cut in cuts(state.units) if cut.start + len(cut.units) <= split]
 
 
-def to_be_told(state: ContextState, old: Sequence[Cut]) -> list[Unit]:
+def to_summarise(state: ContextState, old: Sequence[Cut]) -> list[Unit]:
     """What a summary is to tell: of the old part the oldest, as many as bring it with the rest to the goal."""
-    excess = state.estimated_tokens - marks(state.config, limit=state.limit).goal
+    excess = state.estimated_tokens - targets(state.config, limit=state.limit).goal
     if excess <= 0:
-        return list(_told(old))
+        return list(_unprotected(old))
     free = [cut for cut in old if not cut.protected]
     going = oldest(free, excess + state.config.summarize_old.summary_length)
-    return list(_told(sorted(going, key=lambda cut: cut.start)))
+    return list(_unprotected(sorted(going, key=lambda cut: cut.start)))
 
 
-def _told(found: Iterable[Cut]) -> Iterator[Unit]:
+def _unprotected(found: Iterable[Cut]) -> Iterator[Unit]:
     """What is unprotected and no mark of a gap: nothing was read of what such a mark stands for."""
     return (unit for cut in found if not cut.protected for unit in cut.units if unit.kind is not Kind.PLACEHOLDER)
 
 
-def told_from(state: ContextState, gone: Sequence[Unit]) -> list[Unit]:
+def originals_of(state: ContextState, gone: Sequence[Unit]) -> list[Unit]:
     """What the summary is made from: originals, not digests. An earlier summary only where its originals are away."""
     known = {unit.id: unit for unit in (*state.originals, *state.units) if unit.kind is not Kind.SUMMARY}
     source: dict[str, Unit] = {}
@@ -86,22 +86,13 @@ def told_from(state: ContextState, gone: Sequence[Unit]) -> list[Unit]:
 
 
 def _replaced(state: ContextState, gone: Sequence[Unit], text: str, kit: Kit) -> tuple[Unit, ...]:
-    sources = tuple(dict.fromkeys(source for unit in gone for source in unit.sources))
-    written = Unit(
-        id=synthetic_id("summary", (unit.id for unit in gone)),
-        role=Role.USER,
-        kind=Kind.SUMMARY,
-        content=text,
-        timestamp=gone[-1].timestamp,
-        priority=highest_priority(gone),
-        source_ids=sources,
-    )
+    own_id = synthetic_id("summary", (unit.id for unit in gone))
+    written = written_for(gone, Kind.SUMMARY, "summary", text, id=own_id, priority=highest_priority(gone))
     ids, last = {unit.id for unit in gone}, gone[-1].id
     units = kit.counted(
         written if unit.id == last else unit for unit in state.units if unit.id == last or unit.id not in ids
     )
-    header = placeholders.header_for(state.config, placeholders.EARLIER)
-    return placeholders.with_gaps(units, frozenset(), header=header, kit=kit)
+    return placeholders.with_gaps(units, frozenset(), state.config, kit)
 
 
 def _truncated(state: ContextState, kit: Kit, old: Sequence[Cut], because: Why, **found: float) -> Attempt:

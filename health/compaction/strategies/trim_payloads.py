@@ -14,10 +14,10 @@ from health.compaction.laws.invariants import protected_ids
 from health.compaction.reading.code import Block, blocks, joined
 from health.compaction.reading.code_languages import guess, lexer_of
 from health.compaction.reading.importance import is_ui_tool
-from health.compaction.terms.ports import Asking, Attempt, Kit, unchanged
-from health.compaction.terms.pressure import marks
+from health.compaction.terms.ports import Attempt, Kit, StrategyRun, unchanged
+from health.compaction.terms.pressure import targets
 from health.compaction.terms.reasons import Why, _
-from health.compaction.terms.registry import Shown, strategy
+from health.compaction.terms.registry import strategy
 from health.compaction.terms.units import WRITTEN, ContextState, Kind, Role, Unit, tools_by_result
 from health.compaction.trimming.payloads import is_json, trim
 from health.compaction.trimming.rewording import in_play, is_bulky, reworded
@@ -29,20 +29,18 @@ _DATA_LABELS = frozenset({"json", "jsonl", "diff", "patch", "log", "text", "txt"
 
 
 @strategy(
-    Shown(
-        icon="compress",
-        label=_("Trim payloads"),
-        choice=_("Shorten bulky tool results"),
-        message=_("Trimming bulky tool results…"),
-    )
+    icon="compress",
+    label=_("Trim payloads"),
+    choice=_("Shorten bulky tool results"),
+    message=_("Trimming bulky tool results…"),
 )
-def trim_payloads(state: ContextState, kit: Kit) -> Asking:
+def trim_payloads(state: ContextState, kit: Kit) -> StrategyRun:
     """As short as the limits of payloads allow; of lists twice as many rows as that while these fit the goal."""
     yield from ()
     protected = protected_ids(state.units)
     bulky = [unit for unit in state.units if unit.id not in protected and _is_payload(unit, state)]
     keep = in_play(state) if bulky else frozenset()
-    room = int(ROOM_SHARE * marks(state.config, limit=state.limit).goal)
+    room = int(ROOM_SHARE * targets(state.config, limit=state.limit).goal)
     found, times = _with_rows(bulky, 1, keep, state, kit), 2
     while found and found.state.estimated_tokens <= room:
         more = _with_rows(bulky, times, keep, state, kit)

@@ -159,22 +159,14 @@ def load(text: str, *, was_stored: bool = False) -> ContextConfig:
     return config
 
 
-def load_agents(text: str) -> dict[str, str]:
-    """What a file says of agents' own settings: each as JSON of `load_own`, empty where it has none. By their short
-    names. Raises InvalidConfig."""
-    return {slug: own for slug, (own, _first) in _said_of_agents(text).items()}
-
-
-def load_when_full(text: str) -> dict[str, str]:
-    """What comes first when their contexts fill, of those agents of which the file says it. Raises InvalidConfig."""
-    return {slug: first for slug, (_own, first) in _said_of_agents(text).items() if first}
-
-
-def _said_of_agents(text: str) -> dict[str, tuple[str, str]]:
+def load_agents(text: str) -> tuple[dict[str, str], dict[str, str]]:
+    """What a file says of agents, by their short names: the settings of their own, as JSON of `load_own`, empty for
+    none; and what comes first when their contexts fill, of those of which it says that. Raises InvalidConfig."""
     document = _read(text)
     found = section({ROOT: lambda *_any: None, AGENTS: _agents})({} if document is None else document, "")
     agents: dict[str, tuple[str, str]] = found.get(AGENTS, {})
-    return agents
+    own = {slug: settings for slug, (settings, _first) in agents.items()}
+    return own, {slug: first for slug, (_settings, first) in agents.items() if first}
 
 
 def load_own(text: str) -> str:
@@ -214,11 +206,11 @@ def dump(
     when_full: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """YAML that `load` reads as the same configuration, as documented, and `load_agents` as these."""
-    said: dict[str, Any] = {slug: {WHEN_FULL: first} for slug, first in when_full.items()}
-    for slug, text in agents.items():
-        said[slug] = said.get(slug, {}) | json.loads(text or "{}")
-    own = {AGENTS: said} if said else {}
-    return yaml.safe_dump({ROOT: _document(config), **own}, sort_keys=False, allow_unicode=True)
+    of_agents: dict[str, Any] = {slug: {WHEN_FULL: first} for slug, first in when_full.items()}
+    for slug, own in agents.items():
+        of_agents[slug] = of_agents.get(slug, {}) | json.loads(own or "{}")
+    document = {ROOT: _document(config)} | ({AGENTS: of_agents} if of_agents else {})
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
 
 
 def _document(config: ContextConfig) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from health.compaction.terms.units import ContextState
 T = TypeVar("T")
 
 
-class Later(Sequence[T], Generic[T]):
+class LazySequence(Sequence[T], Generic[T]):
     """Equal to the tuple that `find` returns, which is called once at most."""
 
     def __init__(self, find: Callable[[], tuple[T, ...]]) -> None:
@@ -139,7 +139,7 @@ class CompactionOutcome:
     """The result of a run. `state` is the new context, or the old one where nothing was applied.
 
     `messages` is `state` in OpenAI form, filled by `compact_messages` only. `why` says how it
-    ended; `reason` is the same as an English sentence. `gave_way` are the ids of what must stay and was shortened or
+    ended; `reason` is the same as an English sentence. `forced_ids` are the ids of what must stay and was shortened or
     left out, as it was too much: `warnings` say each step.
     """
 
@@ -162,7 +162,7 @@ class CompactionOutcome:
     grade: str = ""
     embedder: str = ""
     warnings: tuple[Reason | str, ...] = ()
-    gave_way: frozenset[str] = frozenset()
+    forced_ids: frozenset[str] = frozenset()
     messages: list[dict[str, Any]] = field(default_factory=list, repr=False)
 
     @property

@@ -118,8 +118,17 @@ class Read(NamedTuple):
     total: int
 
 
+def read_in_full(units: Iterable[Unit]) -> tuple[Read, ...]:
+    """All of these units was read. One that stands for several messages was read for each of them."""
+    return tuple(
+        Read(source_id=source, read=len(unit.content), total=len(unit.content))
+        for unit in units
+        for source in unit.sources
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
-class GaveWay:
+class ForcedShortening:
     """One step by which what must stay was shortened or left out, as it was too much: who, and the tokens of all."""
 
     why: Reason
@@ -132,14 +141,14 @@ class GaveWay:
 class Attempt:
     """What one strategy made of a state. `why` nothing changed, or what a reader should know.
 
-    `gave_way` names what is protected and was touched, which is lawful only where it leaves no room.
+    `forced` names what is protected and was touched, which is lawful only where it leaves no room.
     """
 
     state: ContextState
     changed: bool
     why: Reason | None = None
     reads: tuple[Read, ...] = ()
-    gave_way: tuple[GaveWay, ...] = ()
+    forced: tuple[ForcedShortening, ...] = ()
 
     @property
     def note(self) -> str:
@@ -147,9 +156,9 @@ class Attempt:
         return str(self.why or "")
 
     @property
-    def touched(self) -> frozenset[str]:
+    def forced_ids(self) -> frozenset[str]:
         """The ids of all that gave way."""
-        return frozenset(name for step in self.gave_way for name in step.ids)
+        return frozenset(name for step in self.forced for name in step.ids)
 
 
 def unchanged(state: ContextState, why: Reason | Why | None = None) -> Attempt:
@@ -177,8 +186,8 @@ class Kit:
         return self.counter.count([text])[0]
 
 
-Asking = Generator[Need, Any, Attempt]
-Strategy = Callable[[ContextState, Kit], Asking]
+StrategyRun = Generator[Need, Any, Attempt]
+Strategy = Callable[[ContextState, Kit], StrategyRun]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,5 +217,5 @@ def digests(units: Sequence[Unit]) -> dict[str, str]:
 
 def _digest(unit: Unit) -> str:
     calls = [(call.name, call.arguments) for call in unit.calls]
-    told = repr((unit.role, unit.kind, unit.priority, unit.content, calls))
-    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
+    decided_by = repr((unit.role, unit.kind, unit.priority, unit.content, calls))
+    return hashlib.sha256(decided_by.encode("utf-8", "surrogatepass")).hexdigest()

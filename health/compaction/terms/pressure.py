@@ -23,7 +23,7 @@ class Pressure(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Marks:
+class Targets:
     """Tokens: nothing happens up to `trigger`, a pass stops at `goal`, a run is over at `accept`."""
 
     trigger: int
@@ -34,7 +34,7 @@ class Marks:
 def pressure(estimated_tokens: int, *, limit: int, warning_threshold: float = WARNING_SHARE) -> Pressure:
     """High above the threshold, severe from nine tenths on, overflow above the limit.
 
-    Never more than normal where a run would do nothing, which is up to the trigger of `marks`.
+    Never more than normal where a run would do nothing, which is up to the trigger of `targets`.
     """
     if estimated_tokens > limit:
         return Pressure.OVERFLOW
@@ -43,21 +43,21 @@ def pressure(estimated_tokens: int, *, limit: int, warning_threshold: float = WA
     return Pressure.SEVERE if estimated_tokens >= SEVERE_SHARE * limit else Pressure.HIGH
 
 
-def marks(config: ContextConfig, *, limit: int) -> Marks:
+def targets(config: ContextConfig, *, limit: int) -> Targets:
     """A run that was content above its own trigger would begin again at once: so it never is."""
     trigger = tokens(config.warning_threshold, limit)
     accept = min(tokens(config.accept, limit), trigger)
-    return Marks(trigger=trigger, goal=min(tokens(config.goal, limit), accept), accept=accept)
+    return Targets(trigger=trigger, goal=min(tokens(config.goal, limit), accept), accept=accept)
 
 
 def is_acceptable(state: ContextState) -> bool:
-    return state.estimated_tokens <= marks(state.config, limit=state.limit).accept
+    return state.estimated_tokens <= targets(state.config, limit=state.limit).accept
 
 
 def at_goal(state: ContextState, ledger_tokens: int) -> bool:
     """The goal is the strategies'; the ledger may take what is left up to what is acceptable."""
     return (
-        is_acceptable(state) and state.estimated_tokens - ledger_tokens <= marks(state.config, limit=state.limit).goal
+        is_acceptable(state) and state.estimated_tokens - ledger_tokens <= targets(state.config, limit=state.limit).goal
     )
 
 

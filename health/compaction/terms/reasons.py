@@ -1,7 +1,7 @@
 """Why the engine did something or did not: a code with arguments, and the table of the sentences they make.
 
-`str(reason)` is the English sentence: what logs and programs read. A page says it in its reader's language by handing
-gettext to `told`. A new reason is one line in the table; `tests/health/compaction/terms/test_reasons.py` asks for its
+`str(reason)` is the English sentence, for logs and programs. A page says it in its reader's language by handing gettext
+to `in_language`. A new reason is one line in the table; `tests/health/compaction/terms/test_reasons.py` asks for its
 Chinese. Every hole of a sentence is an argument: a number, a name, another reason, or a list of reasons. Pure.
 """
 
@@ -16,7 +16,7 @@ from typing import Any, Union
 
 
 def _(sentence: str) -> str:
-    """Marks a sentence that is translated when it is shown."""
+    """Targets a sentence that is translated when it is shown."""
     return sentence
 
 
@@ -60,7 +60,7 @@ class Why(Enum):
     REQUEST_REFUSED = _("The request needs ≈%(tokens)s tokens, and the provider refuses it as too long.")
     WORDS_ALONE = _(
         "The request needs ≈%(tokens)s tokens, and the provider refuses it as too long. What you said last takes "
-        "≈%(words)s of them: shorten it, or give it as a file."
+        "≈%(words)s of them: shorten it, or say it in several."
     )
     NOT_HELPED = _("%(why)s %(other)s")
     WOULD_BE_CUT = _(
@@ -259,16 +259,16 @@ class Reason:
             raise ValueError(f"{self.why.code} takes {sorted(self.why.holes)}, not {sorted(self.args)}.")
 
     def __str__(self) -> str:
-        return self.told(_)
+        return self.in_language(_)
 
     @property
     def code(self) -> str:
         return self.why.code
 
-    def told(self, translate: Translate) -> str:
+    def in_language(self, translate: Translate) -> str:
         """The sentence, its own words and those of the reasons in it put through `translate`."""
         sentence = translate(self.why.value)
-        said = {name: _said(name, value, translate) for name, value in self.args.items()}
+        said = {name: _formatted(name, value, translate) for name, value in self.args.items()}
         return sentence % said if said else sentence
 
     def as_json(self) -> dict[str, Any]:
@@ -287,9 +287,9 @@ def from_json(value: Any) -> Reason | None:
         return None
 
 
-def text_of(told: Any) -> str:
+def text_of(stored: Any) -> str:
     """The English sentence of what is stored: a reason as JSON, or the text of an old row."""
-    return str(told.get("text", "")) if isinstance(told, Mapping) else str(told)
+    return str(stored.get("text", "")) if isinstance(stored, Mapping) else str(stored)
 
 
 def columns_of(why: Reason | None) -> dict[str, Any]:
@@ -297,13 +297,13 @@ def columns_of(why: Reason | None) -> dict[str, Any]:
     return {"reason": str(why or ""), "why": why.as_json() if why else {}}
 
 
-def _said(name: str, value: Argument, translate: Translate) -> str:
+def _formatted(name: str, value: Argument, translate: Translate) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, Reason):
-        return value.told(translate)
+        return value.in_language(translate)
     if isinstance(value, tuple):
-        return translate(BETWEEN.get(name, ", ")).join(one.told(translate) for one in value)
+        return translate(BETWEEN.get(name, ", ")).join(one.in_language(translate) for one in value)
     return format(value, WRITTEN.get(name, "," if isinstance(value, int) else "g"))
 
 
@@ -318,17 +318,10 @@ def _json(value: Argument) -> Any:
 
 def _argument(value: Any) -> Argument:
     """Raises ValueError for what is no argument of any reason."""
-    if isinstance(value, list):
-        return tuple(_nested(one) for one in value)
-    if isinstance(value, Mapping):
-        return _nested(value)
     if isinstance(value, int | float | str) and not isinstance(value, bool):
         return value
-    raise ValueError(f"{value!r} is no argument of a reason.")
-
-
-def _nested(value: Any) -> Reason:
-    found = from_json(value)
-    if found is None:
-        raise ValueError(f"{value!r} is no reason.")
-    return found
+    nested = [from_json(one) for one in (value if isinstance(value, list) else [value])]
+    reasons = tuple(one for one in nested if one is not None)
+    if len(reasons) < len(nested):
+        raise ValueError(f"{value!r} is no argument of a reason.")
+    return reasons if isinstance(value, list) else reasons[0]

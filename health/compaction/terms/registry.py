@@ -1,22 +1,23 @@
-"""The table of strategies: by the name that each has in a chain what it does, and what people read of it. Pure.
+"""The table of strategies: what each does, by the name that it has in a chain, and the texts that people read of it.
 
-A strategy enters itself, by `@strategy` above its function; `strategies/__init__.py` imports every file that has one.
+`@strategy` above a function enters it; `strategies/__init__.py` imports every file that has one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from health.compaction.terms.ports import Strategy
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
-    """A strategy to people: on the card, in details, on the settings page. `icon` is a symbol of static/icons.svg.
+class StrategyTexts:
+    """A strategy on the card, in details, on the settings page. `icon` is a symbol of static/icons.svg.
 
-    `label` is its name where details list it, `choice` what it does where it is put into the chain, `message` what is
-    told while it is at work, `expecting` what comes out of it, where that is known beforehand.
+    `label` is its name in lists, `choice` says what it does, `message` what it is doing now, `expecting` what will come
+    out of it, where that is known beforehand.
     """
 
     icon: str
@@ -28,14 +29,14 @@ class Shown:
 
 
 REGISTRY: dict[str, Strategy] = {}
-SHOWN: dict[str, Shown] = {}
+TEXTS: dict[str, StrategyTexts] = {}
 
 
-def strategy(shown: Shown) -> Callable[[Strategy], Strategy]:
-    """Enter the function below into the table, by its own name."""
+def strategy(**texts: Any) -> Callable[[Strategy], Strategy]:
+    """Enter the function below into the table by its own name, with these `StrategyTexts`."""
 
     def enter(run: Strategy) -> Strategy:
-        REGISTRY[run.__name__], SHOWN[run.__name__] = run, shown
+        REGISTRY[run.__name__], TEXTS[run.__name__] = run, StrategyTexts(**texts)
         return run
 
     return enter

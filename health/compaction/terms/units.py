@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from functools import cached_property, lru_cache, wraps
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from health.compaction.config import ContextConfig
 
@@ -115,6 +115,22 @@ def synthetic_id(kind: str, source_ids: Iterable[str]) -> str:
     return f"{kind}-{digest}"
 
 
+def all_sources(units: Iterable[Unit]) -> tuple[str, ...]:
+    """The messages that the units stand for, each once, in order."""
+    return tuple(dict.fromkeys(source for unit in units for source in unit.sources))
+
+
+def written_for(gone: Sequence[Unit], kind: Kind, name: str, content: str, **fields: Any) -> Unit:
+    """The uncounted unit that compaction writes in the place of others. Its id is made of `name` and its sources."""
+    sources = all_sources(gone)
+    known: dict[str, Any] = {
+        "id": synthetic_id(name, sources),
+        "timestamp": gone[-1].timestamp if gone else 0.0,
+        "source_ids": sources,
+    }
+    return Unit(role=Role.USER, kind=kind, content=content, **known | fields)
+
+
 def turn_to_leave(units: Iterable[Unit]) -> int:
     """Which of three turns they leave in together: P3 in the first, P2 in the second, all else in the last.
 
@@ -170,7 +186,7 @@ class ContextState:
 STATES_REMEMBERED = 8
 
 
-class Same(Generic[T]):
+class ByIdentity(Generic[T]):
     """Something by what it is, not by what it holds: to look at each of many units costs more than most answers."""
 
     __slots__ = ("it",)
@@ -182,7 +198,7 @@ class Same(Generic[T]):
         return id(self.it)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.it is other.it
+        return isinstance(other, ByIdentity) and self.it is other.it
 
 
 def once(find: Callable[[Sequence[Unit]], T]) -> Callable[[Sequence[Unit]], T]:
@@ -191,12 +207,12 @@ def once(find: Callable[[Sequence[Unit]], T]) -> Callable[[Sequence[Unit]], T]:
     """
 
     @lru_cache(maxsize=STATES_REMEMBERED)
-    def remembered(same: Same[tuple[Unit, ...]]) -> T:
+    def remembered(same: ByIdentity[tuple[Unit, ...]]) -> T:
         return find(same.it)
 
     @wraps(find)
     def asked(units: Sequence[Unit]) -> T:
-        return remembered(Same(units)) if isinstance(units, tuple) else find(units)
+        return remembered(ByIdentity(units)) if isinstance(units, tuple) else find(units)
 
     return asked
 

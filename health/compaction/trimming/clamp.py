@@ -19,7 +19,7 @@ from health.compaction.terms.units import Unit, tools_by_result, total
 from health.compaction.trimming.payload_json import written
 from health.compaction.trimming.payloads import filled, is_json, trim
 
-Cut = Callable[[str, int], str]
+Shorten = Callable[[str, int], str]
 
 NOTE = "\n[… {count:,} characters archived …]\n"
 HEAD_SHARE = 0.6
@@ -59,8 +59,8 @@ def clamped(
     if tokens <= max_tokens:
         return text
     note = note.replace(" …]", f". {said} …]") if said else note
-    ends: Cut = partial(_ends, note=note, head_share=head_share)
-    cut: Cut = partial(_within_json, tool=tool, said=said) if is_json(text) else ends
+    ends: Shorten = partial(_ends, note=note, head_share=head_share)
+    cut: Shorten = partial(_within_json, tool=tool, said=said) if is_json(text) else ends
     chars = int(len(text) * max_tokens / tokens)
     while chars > 0:
         piece = cut(text, chars)

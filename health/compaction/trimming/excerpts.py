@@ -22,7 +22,7 @@ _STEP = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
+class ExcerptRequest:
     """A text of a speaker, and the share of its tokens that may be left."""
 
     text: str
@@ -30,7 +30,7 @@ class Wanted:
     ratio: float
 
 
-def excerpts(wanted: Sequence[Wanted], *, least_tokens: int, kit: Kit, focus: str = "") -> list[str]:
+def excerpts(wanted: Sequence[ExcerptRequest], *, least_tokens: int, kit: Kit, focus: str = "") -> list[str]:
     """Each text within its share; those of fewer than `least_tokens`, or without a part that fits, as they are.
 
     An excerpt is never excerpted again: it would erode.
@@ -57,7 +57,7 @@ def fitting(texts: Sequence[str], *, most_tokens: int, kit: Kit) -> list[str]:
     sizes = kit.counter.count(texts)
     most = level(sizes, room=most_tokens)
     wanted = [
-        Wanted(text=text, role="user", ratio=min(1.0, most / max(1, size)))
+        ExcerptRequest(text=text, role="user", ratio=min(1.0, most / max(1, size)))
         for text, size in zip(texts, sizes, strict=True)
     ]
     short = excerpts(wanted, least_tokens=most + 1, kit=kit)
@@ -80,7 +80,7 @@ class _Part:
         return self.worth / (self.tokens + _GAP_TOKENS)
 
 
-def _read(at: int, one: Wanted, cut: Sequence[Chunk]) -> Iterator[Sentence]:
+def _read(at: int, one: ExcerptRequest, cut: Sequence[Chunk]) -> Iterator[Sentence]:
     for number, chunk in enumerate(cut):
         said = tuple(word for word in words(chunk.text) if word not in STOPWORDS) or ("",)
         yield Sentence(unit=at, number=number, role=one.role, text=chunk.text, words=said)

@@ -60,14 +60,14 @@ def _rows(value: Any, depth: int) -> Iterator[str]:
         for one in value:
             yield from _rows(one, depth + 1)
     else:
-        yield _said(value)
+        yield _value_text(value)
 
 
 def _rows_of_object(value: dict[str, Any], depth: int) -> Iterator[str]:
     row: list[str] = []
     for key, one in value.items():
         if _is_short(one):
-            row.append(f"{key}={_said(one)}")
+            row.append(f"{key}={_value_text(one)}")
             continue
         yield " ".join([*row, f"{key}:"])
         row = []
@@ -81,11 +81,11 @@ def _is_short(value: Any) -> bool:
     if isinstance(value, dict):
         return not value
     if isinstance(value, list):
-        return all(not isinstance(one, dict | list) and "\n" not in _said(one) for one in value)
+        return all(not isinstance(one, dict | list) and "\n" not in _value_text(one) for one in value)
     return not isinstance(value, str) or "\n" not in value
 
 
-def _said(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if isinstance(value, list) and value:
-        return ", ".join(map(_said, value))
+        return ", ".join(map(_value_text, value))
     return value if isinstance(value, str) and type(value) is str else written(value).strip('"')

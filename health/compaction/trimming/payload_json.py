@@ -28,7 +28,7 @@ _DEPTH = 5
 _ERROR_KEYS = frozenset({"error", "errors", "exception"})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-Cut = Callable[[str], str]
+Shorten = Callable[[str], str]
 
 
 class Number(str):
@@ -72,7 +72,7 @@ def _quoted(value: Any) -> str:
     return json.dumps(value) if _SURROGATE.search(text) else text
 
 
-def trim_json(text: str, limits: PayloadLimits, keep: frozenset[str] = frozenset(), cut: Cut | None = None) -> str:
+def trim_json(text: str, limits: PayloadLimits, keep: frozenset[str] = frozenset(), cut: Shorten | None = None) -> str:
     """The text trimmed; `cut` shortens its strings. Raises as `parse` does."""
     trimmer = _Trimmer(limits, keep, cut or (lambda string: clip(string, limits.max_text_chars)))
     return written(trimmer.value(parse(text)), colon=": " if '": ' in text else ":")
@@ -81,7 +81,7 @@ def trim_json(text: str, limits: PayloadLimits, keep: frozenset[str] = frozenset
 class _Trimmer:
     """What every level of one value is trimmed by."""
 
-    def __init__(self, limits: PayloadLimits, keep: frozenset[str], cut: Cut) -> None:
+    def __init__(self, limits: PayloadLimits, keep: frozenset[str], cut: Shorten) -> None:
         self.limits, self.keep, self.cut = limits, keep, cut
 
     def value(self, value: Any) -> Any:
@@ -114,7 +114,7 @@ class _Trimmer:
         return trimmed
 
     def _kept(self, items: Sequence[Any], most: int, names: Sequence[str] = ()) -> list[bool]:
-        """Marks of head, tail, and of what differs; all of them if they are not more than `most`."""
+        """Targets of head, tail, and of what differs; all of them if they are not more than `most`."""
         if len(items) <= most:
             return [True] * len(items)
         head, end = most - self.limits.array_tail, len(items) - self.limits.array_tail
@@ -168,13 +168,9 @@ def _statuses(item: Any) -> list[tuple[str, str]]:
 def _holds_error(item: Any) -> bool:
     if isinstance(item, Number) or item is None or isinstance(item, bool):
         return False
-    if isinstance(item, dict) and any(_is_told(v) for k, v in item.items() if k.lower() in _ERROR_KEYS):
+    if isinstance(item, dict) and any(v and v != "0" for k, v in item.items() if k.lower() in _ERROR_KEYS):
         return True
     return mentions_error("\n".join(text[:_SIGNAL_CHARS] for text in _texts(item)))
-
-
-def _is_told(error: Any) -> bool:
-    return bool(error) and error != "0"
 
 
 def _texts(item: Any, depth: int = 0) -> Iterator[str]:

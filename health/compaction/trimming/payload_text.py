@@ -67,7 +67,7 @@ def trim_diff(text: str, limits: PayloadLimits) -> str:
     """Every changed line and every head word for word, and few unchanged lines around them."""
     lines = text.splitlines()
     marked = [bool(line) and not line.startswith(" ") for line in lines]
-    return told(lines, widened(marked, limits.diff_context_lines), f"[… {{n}} unchanged lines{LEFT_OUT}")
+    return with_gap_notes(lines, widened(marked, limits.diff_context_lines), f"[… {{n}} unchanged lines{LEFT_OUT}")
 
 
 def widened(marked: Sequence[bool], by: int) -> list[bool]:
@@ -80,7 +80,7 @@ def widened(marked: Sequence[bool], by: int) -> list[bool]:
     return wide
 
 
-def told(lines: Sequence[str], kept: Sequence[bool], note: str) -> str:
+def with_gap_notes(lines: Sequence[str], kept: Sequence[bool], note: str) -> str:
     """The lines that are kept, and a note with the count in each gap. A gap of one line is no gap."""
     parts: list[str] = []
     for is_kept, run in groupby(range(len(lines)), key=lambda at: kept[at]):
@@ -147,10 +147,10 @@ def trim_log(text: str, limits: PayloadLimits, keep: frozenset[str] = frozenset(
     worth = _worth(text, lines, limits.log_edge_lines, keep)
     kept = [one < Worth.SIMILAR for one in worth]
     lines = [line if len(line) <= limits.max_data_chars else clip(line, limits.max_data_chars) for line in lines]
-    trimmed = told(lines, kept, NOTE)
+    trimmed = with_gap_notes(lines, kept, NOTE)
     if max_chars is None or len(trimmed) <= max_chars:
         return trimmed
-    return clip(told(lines, _affordable(lines, worth, max_chars), _NOTE_OF_OTHERS), max_chars)
+    return clip(with_gap_notes(lines, _affordable(lines, worth, max_chars), _NOTE_OF_OTHERS), max_chars)
 
 
 def _worth(text: str, lines: Sequence[str], edge: int, keep: frozenset[str]) -> list[Worth]:
@@ -205,7 +205,7 @@ def _first_and_last(templates: Sequence[str]) -> list[bool]:
 
 
 def _affordable(lines: Sequence[str], worth: Sequence[Worth], max_chars: int) -> list[bool]:
-    """Marks of the lines that fit: what is worth most first, the newer of two alike. Each may leave a gap behind."""
+    """Targets of the lines that fit: what is worth most first, the newer of two alike. Each may leave a gap behind."""
     kept = [False] * len(lines)
     room = max_chars - len(NOTE)
     for at in sorted(range(len(lines)), key=lambda at: (worth[at], -at)):

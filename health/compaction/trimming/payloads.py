@@ -56,7 +56,7 @@ def filled(content: str, *, max_chars: int) -> str:
     """JSON in at most so many characters, with as many elements, and as much of its strings, as these hold."""
     fullest, by = "", 1.0
     for _ in range(_TRIES):
-        trimmed = _by_form(content, _times(HISTORY_CONFIG, by), frozenset())
+        trimmed = _by_form(content, _scaled(HISTORY_CONFIG, by), frozenset())
         if len(fullest) < len(trimmed) <= max_chars:
             fullest = trimmed
         if _NEAR * max_chars <= len(trimmed) <= max_chars or len(trimmed) >= len(content):
@@ -68,10 +68,10 @@ def filled(content: str, *, max_chars: int) -> str:
 @of_text
 def _named_in(content: str) -> frozenset[str]:
     """All words that may be told from others in it, also those behind an escape such as `\\n`."""
-    return frozenset(words_of(content)).union(words_of(_ESCAPE.sub(_said, content)))
+    return frozenset(words_of(content)).union(words_of(_ESCAPE.sub(_unescaped, content)))
 
 
-def _said(escape: re.Match[str]) -> str:
+def _unescaped(escape: re.Match[str]) -> str:
     return chr(int(escape[1], 16)) if escape[1] else " "
 
 
@@ -130,7 +130,7 @@ def _within(content: str, max_chars: int, limits: PayloadLimits, keep: frozenset
     if is_ui_tool(tool) and (tree := _tree_within(content, max_chars, limits, tool)):
         return tree
     for narrowing in (2, 4, 16):
-        narrow = _narrowed(limits, narrowing)
+        narrow = replace(_scaled(limits, 1 / narrowing), array_tail=1)
         if is_ui_tool(tool) and len(ui := compress_ui(content, tool=tool, limits=narrow)) <= max_chars:
             return ui
         trimmed = _by_form(content, narrow, frozenset() if narrowing > 4 else keep, max_chars)
@@ -158,8 +158,8 @@ def _tree_within(content: str, max_chars: int, limits: PayloadLimits, tool: str)
     return fitting
 
 
-def _times(limits: PayloadLimits, by: float) -> PayloadLimits:
-    """The limits of JSON so many times as wide."""
+def _scaled(limits: PayloadLimits, by: float) -> PayloadLimits:
+    """The limits, so many times as wide."""
     return replace(
         limits,
         max_text_chars=int(limits.max_text_chars * by),
@@ -167,20 +167,9 @@ def _times(limits: PayloadLimits, by: float) -> PayloadLimits:
         array_head=max(1, int(limits.array_head * by)),
         array_tail=max(1, int(limits.array_tail * by)),
         map_keys=max(4, int(limits.map_keys * by)),
-    )
-
-
-def _narrowed(limits: PayloadLimits, by: int) -> PayloadLimits:
-    return replace(
-        limits,
-        max_text_chars=limits.max_text_chars // by,
-        max_data_chars=limits.max_data_chars // by,
-        array_head=max(1, limits.array_head // by),
-        array_tail=1,
-        map_keys=max(4, limits.map_keys // by),
-        max_ui_nodes=max(1, limits.max_ui_nodes // by),
-        max_ui_children=max(1, limits.max_ui_children // by),
-        max_web_elements=max(1, limits.max_web_elements // by),
+        max_ui_nodes=max(1, int(limits.max_ui_nodes * by)),
+        max_ui_children=max(1, int(limits.max_ui_children * by)),
+        max_web_elements=max(1, int(limits.max_web_elements * by)),
     )
 
 

@@ -12,7 +12,16 @@ from itertools import groupby
 
 from health.compaction.config import ContextConfig, PlaceholderDetail
 from health.compaction.terms.ports import Kit
-from health.compaction.terms.units import ContextState, Kind, Priority, Role, Unit, synthetic_id, total
+from health.compaction.terms.units import (
+    ContextState,
+    Kind,
+    Priority,
+    Unit,
+    all_sources,
+    synthetic_id,
+    total,
+    written_for,
+)
 
 LOW_RELEVANCE = "[Omitted low-relevance prior context]"
 EARLIER = "[Omitted earlier context]"
@@ -31,17 +40,18 @@ def header_for(config: ContextConfig, brief: str) -> str:
 
 def placeholder(gone: Sequence[Unit], *, header: str) -> Unit:
     """The unit, uncounted, for what was dropped; placeholders among `gone` are merged into it."""
-    sources = tuple(dict.fromkeys(source for unit in gone for source in unit.sources))
-    unnamed = sum(_told(unit) - 1 for unit in gone if not unit.source_ids)
-    return Unit(
-        # From the units, not their sources: two earlier summaries may tell of the same message.
-        id=synthetic_id("placeholder", (unit.id for unit in gone)),
-        role=Role.USER,
-        kind=Kind.PLACEHOLDER,
-        content=wording(sources, header=header, count=len(sources) + unnamed),
-        timestamp=gone[0].timestamp,
-        source_ids=sources,
-    )
+    sources = all_sources(gone)
+    unnamed = sum(_message_count(unit) - 1 for unit in gone if not unit.source_ids)
+    content = wording(sources, header=header, count=len(sources) + unnamed)
+    # Its id is made from the units, not their sources: two earlier summaries may tell of the same message.
+    own_id = synthetic_id("placeholder", (unit.id for unit in gone))
+    return written_for(gone, Kind.PLACEHOLDER, "placeholder", content, id=own_id, timestamp=gone[0].timestamp)
+
+
+def of_earlier(gone: Sequence[Unit], state: ContextState, kit: Kit) -> Unit:
+    """The counted placeholder of a state for messages that were dropped because they are old."""
+    (unit,) = kit.counted([placeholder(gone, header=header_for(state.config, EARLIER))])
+    return unit
 
 
 def wording(sources: Sequence[str], *, header: str, count: int) -> str:
@@ -52,18 +62,21 @@ def wording(sources: Sequence[str], *, header: str, count: int) -> str:
     return f"{header}\n{counted}: {ends}"
 
 
-def _told(unit: Unit) -> int:
+def _message_count(unit: Unit) -> int:
     """How many messages a unit stands for that names none: one that came back from a client tells it in its text."""
     said = _COUNT.search(unit.content) if unit.kind is Kind.PLACEHOLDER else None
     return int(said[1]) if said else 1
 
 
-def with_gaps(units: Iterable[Unit], gone: frozenset[str], *, header: str, kit: Kit) -> tuple[Unit, ...]:
-    """The units with one placeholder for each run of `gone` ones, merged with those already beside it.
+def with_gaps(
+    units: Iterable[Unit], gone: frozenset[str], config: ContextConfig, kit: Kit, *, brief: str = EARLIER
+) -> tuple[Unit, ...]:
+    """The units with one placeholder for each run of `gone` ones, merged with those already beside it. `brief` is its
+    first line, unless the configuration wants the one that names the archive.
 
     A run that is not larger than its placeholder stays: dropping it would save nothing. One batch of counting.
     """
-    runs = list(_runs(units, gone))
+    runs, header = list(_runs(units, gone)), header_for(config, brief)
     written = kit.counted(placeholder(run, header=header) for run, open_gap in runs if open_gap)
     replacements = iter(written)
     result: list[Unit] = []
@@ -72,17 +85,17 @@ def with_gaps(units: Iterable[Unit], gone: frozenset[str], *, header: str, kit: 
     return tuple(result)
 
 
-def with_one(state: ContextState, gone: frozenset[str], *, header: str, kit: Kit) -> tuple[Unit, ...]:
+def with_one(state: ContextState, gone: frozenset[str], kit: Kit) -> tuple[Unit, ...]:
     """The units with one placeholder, at the first gap, for all of `gone`; as they were if that is not smaller."""
     dropped = [unit for unit in state.units if unit.id in gone]
     if not dropped:
         return state.units
-    (written,) = kit.counted([placeholder(dropped, header=header)])
+    written = of_earlier(dropped, state, kit)
     if total([written]) >= total(dropped):
         return state.units
     first = dropped[0].id
     units = (written if unit.id == first else unit for unit in state.units if unit.id == first or unit.id not in gone)
-    return with_gaps(units, frozenset(), header=header, kit=kit)
+    return with_gaps(units, frozenset(), state.config, kit)
 
 
 def _runs(units: Iterable[Unit], gone: frozenset[str]) -> Iterator[tuple[tuple[Unit, ...], bool]]:

@@ -47,14 +47,14 @@ Record = Mapping[str, str]
 Rows = Mapping[int, Collection[str]]
 
 
-class ToldAnew(NamedTuple):
+class Superseded(NamedTuple):
     """The ids of the results that a later one takes the place of; of others, which keys of which records it tells."""
 
     results: frozenset[str]
     rows: Mapping[str, Rows]
 
 
-class Answered(NamedTuple):
+class ToolAnswer(NamedTuple):
     """A result that tells of no error, with the call it answers."""
 
     id: str
@@ -77,18 +77,18 @@ class Answered(NamedTuple):
         first = next(iter(self.records[0].items()), None) if self.records and not self.arguments else None
         return [(f"{self.tool} {first[0]}", first[1])] if first else []
 
-    def agrees(self, later: Answered) -> bool:
+    def agrees(self, later: ToolAnswer) -> bool:
         return all(later.arguments.get(key, value) == value for key, value in self.arguments.items())
 
 
 @once
-def told_anew(units: Sequence[Unit]) -> ToldAnew:
+def superseded(units: Sequence[Unit]) -> Superseded:
     """Which results, and which records of results, are no longer the newest that was told."""
     whole: set[str] = set()
     rows: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
-    calls: dict[tuple[str, tuple[Name, ...]], Answered] = {}
-    known: dict[Name, deque[tuple[Answered, int]]] = defaultdict(lambda: deque(maxlen=MOST_COMPARED))
-    for one in _answered(units):
+    calls: dict[tuple[str, tuple[Name, ...]], ToolAnswer] = {}
+    known: dict[Name, deque[tuple[ToolAnswer, int]]] = defaultdict(lambda: deque(maxlen=MOST_COMPARED))
+    for one in _tool_answers(units):
         call = one.tool, tuple(sorted(one.arguments.items()))
         if one.arguments:
             whole.update([calls[call].id] if call in calls else ())
@@ -97,21 +97,21 @@ def told_anew(units: Sequence[Unit]) -> ToldAnew:
             rows[old.id][number].update(keys)
             whole.update([old.id] if not number and rows[old.id][0] == old.records[0].keys() else ())
         _learn(one, known)
-    return ToldAnew(frozenset(whole), {name: found for name, found in rows.items() if name not in whole})
+    return Superseded(frozenset(whole), {name: found for name, found in rows.items() if name not in whole})
 
 
 def _replaced(
-    one: Answered, known: Mapping[Name, Collection[tuple[Answered, int]]]
-) -> Iterator[tuple[Answered, int, Collection[str]]]:
+    one: ToolAnswer, known: Mapping[Name, Collection[tuple[ToolAnswer, int]]]
+) -> Iterator[tuple[ToolAnswer, int, Collection[str]]]:
     """The records that one of this result takes the place of, with those of their keys that it tells anew."""
     for number, record in enumerate(one.records):
         for name in one.names_of(record) + (one.begins_with() if not number else []):
             for old, place in known.get(name, ()):
-                if old.agrees(one) and (keys := _told_by(record, old.records[place], name, one)):
+                if old.agrees(one) and (keys := _superseded_keys(record, old.records[place], name, one)):
                     yield old, place, keys
 
 
-def _told_by(new: Record, old: Record, name: Name, by: Answered) -> Collection[str]:
+def _superseded_keys(new: Record, old: Record, name: Name, by: ToolAnswer) -> Collection[str]:
     """All keys where it says all that the older says: of what the call named itself, else with another value that is no
     id. Those with another value, where it says nothing else, switches aside."""
     other = [key for key, value in old.items() if new.get(key, value) != value]
@@ -122,7 +122,7 @@ def _told_by(new: Record, old: Record, name: Name, by: Answered) -> Collection[s
     return other if is_changed and not own and all(new[key] for key in other) else ()
 
 
-def _learn(one: Answered, known: Mapping[Name, deque[tuple[Answered, int]]]) -> None:
+def _learn(one: ToolAnswer, known: Mapping[Name, deque[tuple[ToolAnswer, int]]]) -> None:
     """Every pair of a record may name it, unless others of the result have it too."""
     often = Counter(pair for record in one.records for pair in record.items())
     for number, record in enumerate(one.records):
@@ -133,12 +133,12 @@ def _learn(one: Answered, known: Mapping[Name, deque[tuple[Answered, int]]]) -> 
         known[name].append((one, 0))
 
 
-def _answered(units: Sequence[Unit]) -> Iterator[Answered]:
+def _tool_answers(units: Sequence[Unit]) -> Iterator[ToolAnswer]:
     asked = {(unit.round_id, call.id): call for unit in units for call in unit.calls}
     for unit in units:
         call = asked.get((unit.round_id, unit.answers or "")) if unit.role is Role.TOOL else None
         if call is not None and not unit.failed and not _tells_error(unit.content):
-            yield Answered(unit.id, call.name, _arguments(call.arguments), _records(unit.content))
+            yield ToolAnswer(unit.id, call.name, _arguments(call.arguments), _records(unit.content))
 
 
 @of_text

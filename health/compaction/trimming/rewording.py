@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from health.compaction.reading.text import of_text
-from health.compaction.terms.ports import Attempt, Kit, Read
+from health.compaction.terms.ports import Attempt, Kit, read_in_full
 from health.compaction.terms.units import ContextState, Role, Unit, total
 from health.compaction.trimming.payload_text import words_with
 
@@ -21,8 +21,7 @@ def reworded(contents: Mapping[str, str], state: ContextState, kit: Kit) -> Atte
     smaller = {new.id: new for old, new in zip(asked, said, strict=True) if total([new]) < total([old])}
     if not smaller:
         return None
-    whole = {unit.id: len(unit.content) for unit in asked if unit.id in smaller}
-    reads = tuple(Read(source_id=unit_id, read=length, total=length) for unit_id, length in whole.items())
+    reads = read_in_full(unit for unit in asked if unit.id in smaller)
     units = (smaller.get(unit.id, unit) for unit in state.units)
     return Attempt(state=state.having(units), changed=True, reads=reads)
 

@@ -159,7 +159,7 @@ def svg(outcome: CompactionOutcome, found: Mapping[str, Fate], *, limit: int) ->
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img"'
             ' aria-labelledby="title desc" font-family="sans-serif" font-size="12">',
             '<title id="title">Compaction of a conversation</title>',
-            f'<desc id="desc">{escape(_told(outcome, found, limit))}</desc>',
+            f'<desc id="desc">{escape(_description(outcome, found, limit))}</desc>',
             f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
             *_steps(outcome, limit),
             *_history(found, strip_top),
@@ -168,7 +168,7 @@ def svg(outcome: CompactionOutcome, found: Mapping[str, Fate], *, limit: int) ->
     )
 
 
-def _told(outcome: CompactionOutcome, found: Mapping[str, Fate], limit: int) -> str:
+def _description(outcome: CompactionOutcome, found: Mapping[str, Fate], limit: int) -> str:
     return (
         f"{outcome.estimated_tokens_before:,} estimated tokens became {outcome.estimated_tokens_after:,}; "
         f"the limit is {limit:,}. Messages: {counted(found)}. "
@@ -244,7 +244,7 @@ class Command(BaseCommand):
     def handle(self, *, file: str, **options: Any) -> None:
         try:
             chat = read(_bytes(file))
-            self._say_about(chat)
+            self._show_notes(chat)
             self._compact(chat, options)
         except (NotATranscript, InvalidMessages) as error:
             raise CommandError(f"{file}: {error}", returncode=UNUSABLE) from error
@@ -264,7 +264,7 @@ class Command(BaseCommand):
             tools=chat.tools,
             embedder=options["embedder"],
             judge=options["judge"],
-            on_step=self._tell,
+            on_step=self._show_step,
             orphans=orphans,
         )
         found = fates(parse(chat.messages, orphans=orphans).units, outcome.state.units)
@@ -277,12 +277,12 @@ class Command(BaseCommand):
         if outcome.status is Status.FAILED:
             sys.exit(1)
 
-    def _say_about(self, chat: Transcript) -> None:
+    def _show_notes(self, chat: Transcript) -> None:
         self.stderr.write(f"Read {len(chat.messages):,} messages ({chat.form}).", self.style.NOTICE)
         for note in chat.notes:
             self.stderr.write(note, self.style.NOTICE)
 
-    def _tell(self, step: Step) -> None:
+    def _show_step(self, step: Step) -> None:
         self.stderr.write(step_line(step), self.style.NOTICE)
 
     def _write(self, target: Path | None, text: str) -> None:

@@ -110,7 +110,7 @@ def test_detected_and_configured_window_stand_side_by_side(staff: Client, playin
 @pytest.mark.parametrize(
     ("fields", "warning"),
     [
-        ({"context_length": "1000", "optimal_max_tokens": "950"}, "can never reach caution"),
+        ({"context_length": "1000", "optimal_max_tokens": "950"}, "” can never reach caution"),
         ({"context_length": "1000", "optimal_max_tokens": "5", "critical_max_tokens": "2000"}, "never reach critical"),
         ({"context_length": ""}, "is not known"),
     ],
@@ -122,8 +122,9 @@ def test_odd_limits_are_saved_with_a_warning(fields: dict[str, str], warning: st
     assert any(warning in line for line in told(response))
 
 
-def test_zero_is_refused(staff: Client, llm: LLM) -> None:
-    response = save(staff, llm, context_length="0")
+@pytest.mark.parametrize("typed", ["0", "99999999999"])  # the second is no number of PostgreSQL's, nor of a dialog file
+def test_no_window_is_refused(typed: str, staff: Client, llm: LLM) -> None:
+    response = save(staff, llm, context_length=typed)
 
     assert response.status_code == 200
     assert llm.context_length == 1000
@@ -136,8 +137,8 @@ def test_limits_are_read_from_the_list(staff: Client, playing: Provider, llm: LL
     response = staff.post("/admin/dialogs/llm/", chosen)
 
     lines = told(response)
-    assert "scripted/tiny: The server says 4,096 tokens; the 1,000 set by an admin stay in force." in lines
-    assert any(line.startswith("scripted/nobody: ") and "nobody" in line for line in lines)
+    assert "“scripted/tiny”: The server says 4,096 tokens; the 1,000 set by an admin stay in force." in lines
+    assert any(line.startswith("“scripted/nobody”: ") and "nobody" in line for line in lines)
     assert staff.get("/admin/dialogs/llm/").status_code == 200
 
 
@@ -237,7 +238,8 @@ def test_of_another_model_nothing_is_known_that_was_read_or_learned_of_the_one_b
 
     assert (llm.context_length, llm.context_length_source, llm.detected_context_length) == (None, "", None)
     assert (llm.tool_calling, LlmBounds.objects.exists()) == ("auto", False)
-    assert "scripted/another: what was read and learned of its window before is forgotten." in " ".join(told(response))
+    said = " ".join(told(response))
+    assert "“scripted/another”: what was read and learned of its window before is forgotten." in said
 
 
 def test_of_another_model_the_window_that_was_typed_with_its_name_holds(staff: Client, llm: LLM) -> None:

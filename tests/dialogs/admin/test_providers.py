@@ -177,8 +177,8 @@ def test_the_connection_test_answers_in_words(staff: Client, playing: Provider) 
     response = staff.post("/admin/dialogs/provider/", chosen)
 
     lines = told(response)
-    assert any(line.startswith("scripted: The provider answers") and "1 model" in line for line in lines)
-    assert any(line.startswith("gone: ") and "answers" not in line for line in lines)
+    assert any(line.startswith("“scripted”: The provider answers") and "1 model" in line for line in lines)
+    assert any(line.startswith("“gone”: ") and "answers" not in line for line in lines)
 
 
 def test_limits_are_read_from_the_list_of_providers(staff: Client, playing: Provider) -> None:
@@ -189,14 +189,14 @@ def test_limits_are_read_from_the_list_of_providers(staff: Client, playing: Prov
     )
 
     assert LLM.objects.get().context_length == 4096
-    assert told(response) == ["scripted/tiny: Context window: 4,096 tokens, read from the server."]
+    assert told(response) == ["“scripted/tiny”: Context window: 4,096 tokens, read from the server."]
 
 
 def test_the_buttons_of_the_form_save_and_then_call(staff: Client, playing: Provider) -> None:
     response = change(staff, playing, label="Saved too", _test="1")
 
     assert Provider.objects.get().label == "Saved too"
-    assert told(response)[0].startswith("Saved too: The provider answers")
+    assert told(response)[0].startswith("“Saved too”: The provider answers")
     assert response["Location"].endswith(f"/{playing.pk}/change/")
 
 
@@ -208,4 +208,4 @@ def test_a_server_that_says_nothing_ends_the_wait(staff: Client, monkeypatch: py
 
         response = change(staff, provider, _test="1")
 
-    assert told(response) == ["silent: no answer within 0.2 seconds"]
+    assert told(response) == ["“silent”: no answer within 0.2 seconds"]

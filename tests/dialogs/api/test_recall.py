@@ -14,7 +14,7 @@ from django.test import Client as DjangoClient
 
 from dialogs.agents.writes import add_reminder
 from dialogs.models import LLM, Dialog, Reminder
-from dialogs.models.dialog import Author
+from dialogs.models.reminder import Author
 from tests.dialogs.api.conftest import Client, MakeKey, Play, a_tool, assistant, calling, said, text_of, user
 from tests.dialogs.api.test_failing import failing
 from tests.dialogs.compacting_builders import long_text
@@ -149,16 +149,34 @@ async def test_a_model_that_only_looks_things_up_is_told_to_answer_and_its_reque
     assert "too many rounds" in read()[3]["messages"][-1]["content"]
 
 
-async def test_one_that_goes_on_all_the_same_ends_with_a_reason(
-    client: Client, play: Play, settings: LazySettings
+@pytest.mark.parametrize(
+    ("call", "requests"),
+    [
+        (RECALLING, 6),  # rounds of calls that are made
+        (calling(130, "recall", '{"query": 5}'), 4),  # arguments that do not fit its schema
+        (calling(130, "recall", '{"query": '), 4),  # no JSON
+    ],
+)
+async def test_one_that_goes_on_all_the_same_ends_with_an_error_that_says_why(
+    client: Client, play: Play, settings: LazySettings, call: dict[str, Any], requests: int
 ) -> None:
-    settings.DOMINDS_MAX_TOOL_ROUNDS = 3
-    await sync_to_async(play)(*[RECALLING] * 6)
+    settings.DOMINDS_MAX_TOOL_ROUNDS = 5
+    read = await sync_to_async(play)(*[call] * 9)
+
+    response = await client.ask(*HISTORY)
+
+    error = response.json()["error"]
+    assert (response.status_code, error["code"], len(read())) == (400, "tool_rounds_used_up", requests)
+    assert "last recall" in error["message"]
+
+
+async def test_one_that_corrects_itself_is_answered(client: Client, play: Play) -> None:
+    wrong = [calling(130, "recall", arguments) for arguments in ("{", "{", "{}", '{"query": 5}')]
+    await sync_to_async(play)(*wrong, RECALLING, said(140, "71 degrees."))
 
     body = (await client.ask(*HISTORY)).json()
 
-    assert body["choices"][0]["finish_reason"] == "stop"
-    assert "tool_calls" not in body["choices"][0]["message"]
+    assert body["choices"][0]["message"]["content"] == "71 degrees."
 
 
 async def test_a_server_that_takes_no_tools_is_asked_without_it(client: Client, play: Play) -> None:

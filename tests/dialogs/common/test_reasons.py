@@ -15,7 +15,7 @@ from dialogs.context.material import material
 from dialogs.models import Dialog
 from dialogs.turns.writes.messages import post_message
 from health.compaction.chain import compact
-from health.compaction.laws.floor import ADVICE, Floor, Share, diagnosis
+from health.compaction.laws.floor import ADVICE, Contributor, Floor, diagnosis
 from health.compaction.runner import run
 from health.compaction.terms.outcome import Step
 from health.compaction.terms.reasons import Reason, Why, columns_of
@@ -28,9 +28,9 @@ CHINESE = re.compile(r"[\u4e00-\u9fff]")
 FLOOR = Floor(
     tokens=9000,
     shares=(
-        Share(why=Why.P1, tokens=6000, unit_id="12"),
-        Share(why=Why.PINNED, tokens=2000, unit_id="15"),
-        Share(why=Why.OVERHEAD, tokens=1000),
+        Contributor(why=Why.P1, tokens=6000, unit_id="12"),
+        Contributor(why=Why.PINNED, tokens=2000, unit_id="15"),
+        Contributor(why=Why.OVERHEAD, tokens=1000),
     ),
 )
 TOO_SMALL = Reason(Why.TOO_SMALL, {"usable": 960, "window": 1200, "least": 1024})

@@ -9,7 +9,7 @@ import pytest
 from dialogs.agents.writes import add_reminder, remove_reminder, update_reminder, write_taskdoc
 from dialogs.driver.writes.courses import start_course
 from dialogs.models import Dialog
-from dialogs.models.dialog import Author
+from dialogs.models.reminder import Author
 from dialogs.transcript.writes.standing_rules import lay_down, take_back
 from tests.dialogs.driver.conftest import Play, ask_and_drive, calling, said
 

@@ -15,7 +15,8 @@ from django.utils import translation
 from dialogs.agents.writes import add_reminder
 from dialogs.driver.writes.courses import start_course
 from dialogs.models import LLM, Dialog
-from dialogs.models.dialog import Author, OwnTools, WorkLanguage
+from dialogs.models.dialog import OwnTools, WorkLanguage
+from dialogs.models.reminder import Author
 from dialogs.pages.writes import change_llm
 from tests.dialogs.compacting_builders import calibrate, long_text
 from tests.dialogs.driver.conftest import Play, ask_and_drive, calling, said

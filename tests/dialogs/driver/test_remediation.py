@@ -18,8 +18,9 @@ from dialogs.driver import run
 from dialogs.driver.decide import Action, ClearMind, InsertPrompt, Push, decide
 from dialogs.driver.writes.courses import start_course
 from dialogs.models import LLM, Agent, Course, Dialog, Generation, Message, Question, RemediationPrompt, Reminder
-from dialogs.models.dialog import Author, WorkLanguage
+from dialogs.models.dialog import WorkLanguage
 from dialogs.models.message import MessageOrigin
+from dialogs.models.reminder import Author
 from dialogs.turns.prompts import prompt
 from dialogs.turns.state import Policy, State
 from dialogs.turns.writes.autonomous import start_run

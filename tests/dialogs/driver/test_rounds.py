@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 from django.conf import settings as django_settings
+from django.test import Client
 from django.utils import timezone
 
 from dialogs.agents.tools.base import DialogTool, OutsideTool, Tool, ToolError, schema, wire
@@ -227,7 +228,7 @@ def test_where_compaction_is_off_a_small_window_keeps_the_tools_that_help_then(d
     [
         ("no_such_tool", "{}", "There is no tool called 'no_such_tool'"),
         ("add_reminder", '{"content": ', "not valid JSON"),
-        ("add_reminder", "[]", "do not fit"),
+        ("add_reminder", "[]", "not a JSON object"),
         ("add_reminder", "{}", "'content' is a required property"),
         ("add_reminder", '{"content": 5}', "is not of type 'string'"),
         ("add_reminder", '{"content": "x", "extra": 1}', "Additional properties"),
@@ -361,32 +362,78 @@ def test_an_agent_that_only_calls_tools_is_told_and_then_stopped(dialog: Dialog,
     assert (dialog.paused_by, dialog.answer_due, Reminder.objects.count()) == ("rounds", False, 2)
 
 
-@pytest.mark.parametrize("broken", ['{"content": ', "{'content': 'x'}", "[1]"])
-def test_an_agent_whose_calls_cannot_be_read_is_told_three_times_and_then_stopped(
-    dialog: Dialog, play: Play, broken: str
+@pytest.mark.parametrize(
+    ("calls", "told"),
+    [
+        ([("add_reminder", '{"content": ')], "not valid JSON"),
+        ([("add_reminder", "[1]")], "not a JSON object"),
+        ([("add_reminder", "{}")], "'content' is a required property"),
+        ([("add_reminder", '{"content": 5}'), ("add_reminder", "{}")], "do not fit"),
+        ([("teleport", "{}")], "There is no tool called 'teleport'. There are: "),
+        ([("teleport", "{}"), ("beam", "{}")], "There are: "),
+        ([(f"teleport_{number}", "{}") for number in range(9)], "There are: "),  # a new name each time
+    ],
+)
+def test_an_agent_whose_calls_cannot_be_made_is_told_so_and_stopped_at_the_fourth(
+    dialog: Dialog, play: Play, calls: list[tuple[str, str]], told: str
 ) -> None:
-    requests = play(calling(10, "add_reminder", broken))
+    requests = play(*[calling(10, name, arguments) for _ in range(5) for name, arguments in calls])
 
     ask_and_drive(dialog)
 
     assert len(requests()) == 4
-    assert "Answer the person" in results(requests()[3])[-1][1]
+    last = results(requests()[3])[-1][1]
+    assert told in last
+    assert "answer the person in words" in last
     assert (dialog.paused_by, dialog.answer_due, rest_reason(dialog)) == ("rounds", False, "rounds")
 
 
-@pytest.mark.parametrize("names", [["teleport"] * 9, ["teleport", "beam"] * 5], ids=["one", "two in turn"])
-def test_an_agent_that_calls_what_does_not_exist_is_told_three_times_and_then_stopped(
-    dialog: Dialog, play: Play, names: Sequence[str]
+def test_the_page_names_the_call_and_the_agent_goes_on_when_a_person_says_so(
+    as_alice: Client, dialog: Dialog, play: Play
 ) -> None:
-    requests = play(*(calling(10, name) for name in names))
+    play(*[calling(10, "teleport")] * 4, HEALTHY)
+    ask_and_drive(dialog)
+    assert "the last was of teleport" in as_alice.get(f"/dialogs/{dialog.pk}/").content.decode()
+
+    go_on(dialog=dialog)
+    drive_until_idle(dialog)
+
+    assert (rest_reason(dialog), dialog.current_leaf and dialog.current_leaf.content) == ("", "Done.")
+
+
+def test_an_agent_that_corrects_itself_step_by_step_is_not_stopped(dialog: Dialog, play: Play) -> None:
+    wrong = [("remind", "{}"), ("remind", "{}"), ("add_reminder", "{"), ("add_reminder", "[]"), ("add_reminder", "{}")]
+    right = ("add_reminder", '{"content": "x"}')
+    play(*(calling(10, name, arguments) for name, arguments in (*wrong, right)), HEALTHY)
 
     ask_and_drive(dialog)
 
-    assert len(requests()) == 4
-    last = results(requests()[-1])[-1][1]
-    assert "There is no tool called 'teleport'. There are: " in last
-    assert "Answer the person" in last
-    assert (dialog.paused_by, dialog.answer_due, rest_reason(dialog)) == ("rounds", False, "rounds")
+    assert (dialog.paused_by, Reminder.objects.count()) == ("", 1)
+
+
+def test_one_that_falls_back_again_and_again_is_stopped(dialog: Dialog, play: Play) -> None:
+    requests = play(*[calling(10, "teleport"), calling(10, "add_reminder", "{}")] * 9)
+
+    ask_and_drive(dialog)
+
+    assert (dialog.paused_by, len(requests())) == ("rounds", 5)
+
+
+def test_all_that_is_wrong_with_a_call_is_told_at_once(dialog: Dialog, play: Play) -> None:
+    requests = play(calling(10, "update_reminder", '{"number": "one", "text": 5}'), HEALTHY)
+
+    ask_and_drive(dialog)
+
+    told = results(requests()[1])[0][1]
+    assert all(wrong in told for wrong in ("'content' is a required", "'one' is not of type", "'text' was unexpected"))
+
+
+def test_equal_refusals_are_equal_to_what_looks_for_loops(dialog: Dialog, play: Play) -> None:
+    requests = play(*[calling(10, "teleport")] * 4)
+
+    ask_and_drive(dialog)
+
+    assert len({told for _id, told in results(requests()[3])}) == 1
 
 
 def test_a_tool_that_did_not_exist_at_first_may_be_called_once_it_does(

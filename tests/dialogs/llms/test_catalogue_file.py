@@ -7,7 +7,7 @@ import re
 import pytest
 
 from dialogs.llms.catalogue_file import CatalogueError, ModelEntry, ProviderEntry, read_catalogue
-from dialogs.models.llm import ProviderKind
+from dialogs.models.provider import ProviderKind
 
 GOOD = """\
 providers:

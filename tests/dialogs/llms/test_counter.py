@@ -21,7 +21,7 @@ from dialogs.context.writes import learn_from_usage
 from dialogs.llms import counter as server_counter
 from dialogs.llms.counter import calibration_of, counter_of
 from dialogs.models import LLM, Dialog
-from dialogs.models.llm import ProviderKind
+from dialogs.models.provider import ProviderKind
 from dialogs.turns.reads.turns import dialog_to_drive
 from health.compaction.terms.ports import Counter, Grade
 from health.models import CountedText, LlmCalibration

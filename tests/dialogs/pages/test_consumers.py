@@ -99,6 +99,17 @@ async def test_a_page_that_is_up_to_date_gets_nothing(dialog: Dialog, alices: st
         assert await socket.receive_nothing(timeout=0.3)
 
 
+async def test_a_page_for_which_there_is_nothing_new_gets_a_sign_of_life_now_and_then(
+    dialog: Dialog, alices: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumers, "LOOK_EVERY_SECONDS", 0.1)
+    monkeypatch.setattr(consumers, "SILENT_SECONDS", 0.3)
+
+    async with watching(dialog, alices, query=f"version={dialog.version}") as socket:
+        assert await socket.receive_nothing(timeout=0.2)
+        assert [await socket.receive_from(timeout=5) for _ in range(2)] == [consumers.SIGN_OF_LIFE] * 2
+
+
 async def test_a_page_whose_socket_opens_after_the_handover_was_taken_away_gets_that(
     dialog: Dialog, alices: str
 ) -> None:

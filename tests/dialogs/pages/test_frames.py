@@ -11,7 +11,7 @@ from dialogs.agents.writes import add_reminder
 from dialogs.api.writes.api_keys import create_key
 from dialogs.context.chart import chart
 from dialogs.models import LLM, Course, Dialog, ToolCall
-from dialogs.models.dialog import Author
+from dialogs.models.reminder import Author
 from dialogs.pages.live_view import PageDiff, Rendering, render
 from dialogs.pages.reads.page import dialog_parts
 from dialogs.turns.writes.messages import edit_message, post_message

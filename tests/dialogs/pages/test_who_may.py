@@ -19,7 +19,7 @@ from django.urls import get_resolver
 
 from dialogs.agents.writes import add_reminder, remove_reminder
 from dialogs.models import Dialog
-from dialogs.models.dialog import Author
+from dialogs.models.reminder import Author
 from dialogs.turns.writes.messages import post_message
 from tests.builders import a_course, a_question, an_answer
 from tests.dialogs.compaction_runs import a_run

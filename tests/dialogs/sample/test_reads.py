@@ -80,7 +80,7 @@ def test_on_the_page_of_the_archive_only_its_stop_is_shown(sample: Dialog) -> No
 
 
 def test_the_demo_plays_where_it_runs(agent: Agent) -> None:
-    demo = install_demo(base_url="http://127.0.0.1:8091", model_id="tiny", context_window=896)
+    demo = install_demo(base_url="http://127.0.0.1:8091", model_id="tiny")
     assert player() == demo
 
     retire_demo()
@@ -89,7 +89,7 @@ def test_the_demo_plays_where_it_runs(agent: Agent) -> None:
 
 
 def test_the_answers_of_the_demo_are_called_what_they_are(alice: User) -> None:
-    demo = install_demo(base_url="http://127.0.0.1:8091", model_id="tiny", context_window=896)
+    demo = install_demo(base_url="http://127.0.0.1:8091", model_id="tiny")
     sample = begin_sample(owner=alice, agent=demo)
 
     tour = tour_of(at(sample, Stop.RISE))

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from dialogs.agents.writes import MOST_REMINDERS, add_reminder
 from dialogs.common.errors import DialogError
 from dialogs.models import Dialog, Message
-from dialogs.models.dialog import Author
+from dialogs.models.reminder import Author
 from dialogs.transfer import export_json, import_dialog, importing, parse_json
 
 

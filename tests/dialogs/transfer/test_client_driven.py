@@ -15,7 +15,7 @@ from dialogs.compaction.work import perform
 from dialogs.compaction.writes.manual_compaction import request
 from dialogs.context.border import chat_request, read_context
 from dialogs.models import LLM, Agent, ApiKey, Blob, Dialog, ToolCall
-from dialogs.models.dialog import Author
+from dialogs.models.reminder import Author
 from dialogs.transcript.reads.path import course_branch
 from dialogs.transfer import export_json, export_markdown, import_dialog
 from dialogs.turns.reads.turns import dialog_to_drive

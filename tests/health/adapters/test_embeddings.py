@@ -38,6 +38,8 @@ class World:
     broken: bool = False
     encoded: list[str] = field(default_factory=list)
     loads: list[str] = field(default_factory=list)
+    begun: threading.Event | None = None
+    goes_on: threading.Event | None = None
 
     def clock(self) -> float:
         return self.now
@@ -62,6 +64,9 @@ class Slow:
     def encode(self, texts: Sequence[str]) -> Row:
         if self.world.broken:
             raise RuntimeError("out of memory")
+        if self.world.begun and self.world.goes_on:
+            self.world.begun.set()
+            self.world.goes_on.wait(10)
         self.world.now += len(texts) * self.world.milliseconds / 1000
         self.world.encoded.extend(texts)
         return np.tile(np.array([1, 0], dtype=np.float32), (len(texts), 1))
@@ -76,6 +81,18 @@ class Swift:
 
 def missing() -> embeddings.Model:
     raise Unavailable("not installed")
+
+
+def hanging() -> embeddings.Model:
+    threading.Event().wait()
+    raise AssertionError
+
+
+def crashing() -> embeddings.Model:
+    class Panic(BaseException):
+        """What libraries written in Rust raise; `except Exception` does not catch it."""
+
+    raise Panic("index out of bounds")
 
 
 def some(number: int, *, start: int = 0) -> Embed:
@@ -99,6 +116,9 @@ class TestTheChoice:
 
     def test_is_static_where_minilm_is_absent(self) -> None:
         assert used(World().embeddings(minilm=missing).run(), some(3)) == "swift"
+
+    def test_is_static_where_loading_minilm_crashes(self) -> None:
+        assert used(World().embeddings(minilm=crashing).run(), some(3)) == "swift"
 
     def test_is_nobody_where_both_are_absent(self) -> None:
         assert World().embeddings(minilm=missing, static=missing).run()(some(3)) is None
@@ -208,25 +228,50 @@ class TestSlowness:
 
         assert [used(process.run(), some(20)), used(process.run(), some(20))] == ["slow", "slow"]
 
-    def test_of_another_threads_loading_keeps_nobody_waiting(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(embeddings, "MOST_SECONDS", 0.01)
-        begun, loaded = threading.Event(), threading.Event()
+    def test_of_loading_keeps_nobody_waiting_and_is_used_once_it_has_ended(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(embeddings, "MOST_SECONDS", 0.05)
+        loaded, world = threading.Event(), World()
+        process = world.embeddings(minilm=lambda: world.minilm() if loaded.wait(60) else missing())
 
-        def load() -> embeddings.Model:
-            begun.set()
-            loaded.wait(10)
-            return Swift()
-
-        process = World().embeddings(minilm=load)
-        loading = threading.Thread(target=lambda: process.run()(some(1)))
-        loading.start()
-        begun.wait(10)
-
-        assert used(process.run(), some(1)) == "none"
+        assert [used(process.run(), some(1)) for _ in range(2)] == ["swift", "swift"]
 
         loaded.set()
-        loading.join()
+        monkeypatch.setattr(embeddings, "MOST_SECONDS", 10)
+        assert used(process.run(), some(1)) == "slow"
+
+    def test_of_loading_that_hangs_is_waited_for_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(embeddings, "MOST_SECONDS", 0.05)
+        world = World()
+        process = world.embeddings(minilm=hanging)
+        used(process.run(), some(1))
+
+        monkeypatch.setattr(embeddings, "MOST_SECONDS", 60)
+        world.now += 60
+
         assert used(process.run(), some(1)) == "swift"
+
+    def test_of_loading_whatever_there_is_keeps_nobody_waiting(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(embeddings, "MOST_SECONDS", 0.05)
+
+        assert used(World().embeddings(minilm=hanging, static=hanging).run(), some(1)) == "none"
+
+    def test_of_another_threads_texts_keeps_nobody_waiting(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(embeddings, "MOST_SECONDS", 0.05)
+        world = World()
+        process = world.embeddings()
+        first, second = process.run(), process.run()
+        used(second, some(1))
+        world.begun, world.goes_on = threading.Event(), threading.Event()
+        embedding = threading.Thread(target=first, args=[some(1, start=1)])
+        embedding.start()
+        world.begun.wait(10)
+
+        assert used(second, some(1)) == "none"
+
+        world.goes_on.set()
+        embedding.join()
 
     def test_of_long_ago_is_forgotten(self) -> None:
         pace = Pace()

@@ -18,7 +18,7 @@ from health.compaction.laws.invariants import broken, broken_request, is_marked,
 from health.compaction.laws.weave import without_ledger
 from health.compaction.reading.digest import HEADER, is_digest
 from health.compaction.runner import run
-from health.compaction.shortening import FIRST_REQUEST_SHARE, STEPS, Step, make_room, taken
+from health.compaction.shortening import FIRST_REQUEST_SHARE, STEPS, Reduction, make_room, taken
 from health.compaction.strategies import REGISTRY
 from health.compaction.terms.outcome import Code, CompactionOutcome, Status
 from health.compaction.terms.ports import Kit
@@ -49,12 +49,12 @@ def check(state: ContextState, outcome: CompactionOutcome) -> None:
     assert outcome.status is not Status.FAILED, outcome.reason
     assert outcome.state.fits
     before = [unit for unit in without_ledger(state).units if not (outcome.recovered and is_handover(unit))]
-    assert broken(before, outcome.state.units, gave_way=outcome.gave_way) == []
+    assert broken(before, outcome.state.units, may_change=outcome.forced_ids) == []
     never = untouched(state.units)
     now = {unit.id: unit for unit in outcome.state.units}
     assert [now.get(unit.id) for unit in state.units if unit.id in never] == [u for u in state.units if u.id in never]
     named = {why.why for why in outcome.warnings if isinstance(why, Reason)}
-    assert bool(outcome.gave_way) == bool(named & {*(step.why for step in STEPS), Why.NO_LONGER_IN_FORCE})
+    assert bool(outcome.forced_ids) == bool(named & {*(step.why for step in STEPS), Why.NO_LONGER_IN_FORCE})
 
 
 def untouched(units: Sequence[Unit]) -> frozenset[str]:
@@ -108,7 +108,7 @@ def test_each_step_is_one_of_the_run_with_its_sizes_and_names() -> None:
     (step,) = [step for step in outcome.steps if step.phase == "shortening"]
     assert (step.changed, step.estimated_before, step.why) == (True, 909, outcome.warnings[0])
     assert "The first request (first) was shortened from ≈900 to ≈" in step.note
-    assert outcome.gave_way == {"first"}
+    assert outcome.forced_ids == {"first"}
 
 
 def test_a_first_request_of_five_thousand_tokens_leaves_room_under_four_thousand() -> None:
@@ -166,7 +166,7 @@ def test_a_newest_result_larger_than_the_window_is_shortened_and_says_so() -> No
     assert told(outcome) == [Why.RESULTS_SHORTENED]
     assert "exceeds the model's context limit" in content(outcome, "open-t0")
     assert content(outcome, "open-t1") == "small"
-    assert outcome.gave_way == {"open-t0"}
+    assert outcome.forced_ids == {"open-t0"}
 
 
 def test_a_shortened_result_that_was_json_is_json() -> None:
@@ -226,7 +226,7 @@ def test_a_round_whose_calls_alone_do_not_fit_becomes_a_digest() -> None:
     outcome = compacted(SYSTEM, a_unit("hello", id="first"), LAST, *a_calling_round(6), limit=1000)
 
     assert told(outcome) == [Why.ROUND_DIGESTED]
-    assert outcome.gave_way == {"open-a", *(f"open-t{number}" for number in range(6))}
+    assert outcome.forced_ids == {"open-a", *(f"open-t{number}" for number in range(6))}
     digest = outcome.state.units[-1]
     assert is_digest(digest)
     assert (digest.role, digest.kind, digest.calls) == (Role.USER, Kind.SUMMARY, ())
@@ -269,7 +269,7 @@ def test_a_step_that_gives_no_more_is_not_taken_again() -> None:
         return state.units
 
     state = a_state(SYSTEM, a_unit(words(200), id="first"), LAST, limit=100, config=FULL)
-    assert taken(Step(Why.TEXTS_SHORTENED, must_stay, take), state, KIT).units == state.units
+    assert taken(Reduction(Why.TEXTS_SHORTENED, must_stay, take), state, KIT).units == state.units
     assert len(asked) == 1
 
 
@@ -322,8 +322,8 @@ def test_of_two_hundred_pinned_messages_the_newest_stay() -> None:
     left = [name for name in ids(outcome.state) if name.startswith("pin")]
     assert left == [f"pin{number}" for number in range(200 - len(left), 200)]
     assert len(left) > 95
-    assert outcome.gave_way == {pin.id for pin in pins} - set(left)
-    assert all(name in str(outcome.warnings[0]) for name in outcome.gave_way)
+    assert outcome.forced_ids == {pin.id for pin in pins} - set(left)
+    assert all(name in str(outcome.warnings[0]) for name in outcome.forced_ids)
 
 
 def test_the_lowest_mark_goes_first_whatever_its_age() -> None:
@@ -370,7 +370,7 @@ def test_without_room_even_for_what_is_never_shortened_it_fails_with_both_sizes(
 
     assert (outcome.status, outcome.code, outcome.state) == (Status.FAILED, Code.BREAKER_FAILED, state)
     assert "needs ≈504 tokens, the limit is 400" in outcome.reason
-    assert outcome.gave_way == frozenset()
+    assert outcome.forced_ids == frozenset()
 
 
 def test_where_no_recovery_is_wished_for_nothing_protected_is_shortened_but_results() -> None:
@@ -464,6 +464,6 @@ def test_every_conversation_has_a_result_that_a_provider_takes(messages: list[di
     never = [one for one, unit in zip(messages, whole.units, strict=True) if unit.id in untouched(whole.units)]
     assert [one for one in never if one not in outcome.messages] == []
     places = [messages.index(one) for one in outcome.messages if one in messages]
-    assert len(places) < len(messages) or outcome.status is Status.SKIPPED or outcome.gave_way
+    assert len(places) < len(messages) or outcome.status is Status.SKIPPED or outcome.forced_ids
     again = compact_messages(outcome.messages, limit_tokens=limit, embedder="none")
     assert again.messages == outcome.messages

@@ -17,7 +17,6 @@ from health.compaction.strategies import REGISTRY
 from health.compaction.terms.outcome import Code, CompactionOutcome, Status, Step
 from health.compaction.terms.ports import (
     Answer,
-    Asking,
     Attempt,
     Embed,
     Embedded,
@@ -26,6 +25,7 @@ from health.compaction.terms.ports import (
     Prune,
     Read,
     Strategy,
+    StrategyRun,
     unchanged,
 )
 from health.compaction.terms.reasons import Reason, Why
@@ -38,7 +38,7 @@ ERROR = ContextConfig(recovery_mode=RecoveryMode.ERROR)
 def to(tokens: int) -> Strategy:
     """A strategy that drops messages from the second on until so many tokens are left."""
 
-    def strategy(state: ContextState, kit: Kit) -> Asking:
+    def strategy(state: ContextState, kit: Kit) -> StrategyRun:
         yield from ()
         units = list(state.units)
         while len(units) > 2 and state.having(units).estimated_tokens > tokens:
@@ -51,7 +51,7 @@ def to(tokens: int) -> Strategy:
 def making(change: Callable[[tuple[Unit, ...]], Iterable[Unit]]) -> Strategy:
     """A strategy that does this to the units, and says that it changed them."""
 
-    def strategy(state: ContextState, kit: Kit) -> Asking:
+    def strategy(state: ContextState, kit: Kit) -> StrategyRun:
         yield from ()
         return Attempt(state=state.having(change(state.units)), changed=True)
 
@@ -59,14 +59,14 @@ def making(change: Callable[[tuple[Unit, ...]], Iterable[Unit]]) -> Strategy:
 
 
 def raising(error: BaseException) -> Strategy:
-    def strategy(state: ContextState, kit: Kit) -> Asking:
+    def strategy(state: ContextState, kit: Kit) -> StrategyRun:
         yield from ()
         raise error
 
     return strategy
 
 
-def idle(state: ContextState, kit: Kit) -> Asking:
+def idle(state: ContextState, kit: Kit) -> StrategyRun:
     yield from ()
     return unchanged(state, "not applicable")
 
@@ -182,7 +182,7 @@ def test_a_further_pass_that_does_not_pay_is_neither_taken_nor_reported() -> Non
 def test_over_the_limit_the_chain_runs_three_times_or_as_often_as_configured(passes: int, tokens: list[int]) -> None:
     runs: list[int] = []
 
-    def tenth(state: ContextState, kit: Kit) -> Asking:
+    def tenth(state: ContextState, kit: Kit) -> StrategyRun:
         yield from ()
         runs.append(state.estimated_tokens)
         return Attempt(state=state.having([state.units[0], *state.units[5:]]), changed=True)
@@ -251,7 +251,7 @@ def test_an_unknown_strategy_is_warned_about_once_and_skipped() -> None:
 def test_strategies_read_the_chain_that_runs_and_the_result_keeps_the_configured_one() -> None:
     seen: list[tuple[str, ...]] = []
 
-    def looking(state: ContextState, kit: Kit) -> Asking:
+    def looking(state: ContextState, kit: Kit) -> StrategyRun:
         seen.append(state.config.chain_order)
         return (yield from to(60)(state, kit))
 
@@ -330,7 +330,7 @@ def test_a_strategy_may_leave_counting_to_the_chain() -> None:
 def test_closing_the_run_cancels_the_strategy_in_the_middle_of_its_question() -> None:
     closed: list[bool] = []
 
-    def asking(state: ContextState, kit: Kit) -> Asking:
+    def asking(state: ContextState, kit: Kit) -> StrategyRun:
         try:
             yield Embed(texts=("what?",))
         finally:
@@ -432,7 +432,7 @@ def test_an_applied_run_accounts_for_what_left() -> None:
 
 
 def test_what_a_refused_step_read_is_not_counted_as_read() -> None:
-    def reading(state: ContextState, kit: Kit) -> Asking:
+    def reading(state: ContextState, kit: Kit) -> StrategyRun:
         yield from ()
         return Attempt(state=state.having([]), changed=True, reads=(Read(source_id="t1", read=9, total=9),))
 
@@ -495,7 +495,7 @@ def test_the_time_of_all_steps_counts_for_the_reward() -> None:
 def test_the_time_that_a_model_took_to_answer_does_not_count_for_the_reward() -> None:
     hand = 0.0
 
-    def pruning(state: ContextState, kit: Kit) -> Asking:
+    def pruning(state: ContextState, kit: Kit) -> StrategyRun:
         yield Prune(units=state.units, target_tokens=10)
         return (yield from to(60)(state, kit))
 
@@ -567,7 +567,7 @@ def test_strategies_never_see_the_ledger_and_it_survives_five_runs() -> None:
     state = a_ruled_talk()
     seen: list[Unit] = []
 
-    def looking(state: ContextState, kit: Kit) -> Asking:
+    def looking(state: ContextState, kit: Kit) -> StrategyRun:
         seen.extend(state.units)
         return (yield from to(1000)(state, kit))
 

@@ -15,7 +15,7 @@ from health.compaction.laws.weave import without_ledger
 from health.compaction.runner import run
 from health.compaction.strategies import REGISTRY
 from health.compaction.terms.outcome import Code, CompactionOutcome, Status
-from health.compaction.terms.pressure import marks
+from health.compaction.terms.pressure import targets
 from health.compaction.terms.units import ContextState
 from tests.health.compaction.histories import KIT, states
 
@@ -34,7 +34,7 @@ def test_every_law_holds_whatever_is_compacted_by_whatever_chain(
 ) -> None:
     outcome = run(compact(state, KIT, chain=chain))
 
-    assert broken(state.units, outcome.state.units, gave_way=outcome.gave_way) == []
+    assert broken(state.units, outcome.state.units, may_change=outcome.forced_ids) == []
     the_limit_is_obeyed_or_the_outcome_says_exactly_why_not(state, outcome)
     what_was_removed_and_what_stands_are_all_there_was(state, outcome)
     what_is_not_applied_is_not_changed_and_what_is_applied_was_worth_it(state, outcome)
@@ -71,7 +71,7 @@ def what_is_not_applied_is_not_changed_and_what_is_applied_was_worth_it(
         assert outcome.state is state
         return
     gained = state.estimated_tokens - outcome.estimated_tokens_after
-    assert state.estimated_tokens > marks(state.config, limit=state.limit).trigger
+    assert state.estimated_tokens > targets(state.config, limit=state.limit).trigger
     assert gained >= state.config.min_gain * state.estimated_tokens or not state.fits
 
 
@@ -79,7 +79,7 @@ def protected_units_stand_byte_for_byte_unless_they_gave_way_by_name(
     state: ContextState, outcome: CompactionOutcome
 ) -> None:
     now_standing = {unit.id: unit for unit in outcome.state.units}
-    may = outcome.gave_way - (never_shortened(state.units) if waits(state.units) else frozenset())
+    may = outcome.forced_ids - (never_shortened(state.units) if waits(state.units) else frozenset())
     for unit in state.units:
         if unit.id in protected_ids(state.units):
             assert (now_standing.get(unit.id) == unit) == (unit.id not in may)

@@ -128,7 +128,7 @@ def test_a_fresh_start_keeps_all_that_is_protected() -> None:
 
     kept = [unit.id for unit in outcome.state.units if not is_handover(unit) and not is_ledger(unit)]
     assert kept == ["system", "t0", "first-priority", "pin", "t78", *ids(state)[-2:]]
-    assert broken(state.units, outcome.state.units, gave_way=outcome.gave_way) == []
+    assert broken(state.units, outcome.state.units, may_change=outcome.forced_ids) == []
 
 
 def test_the_handover_stands_after_everything_older_than_its_last_message() -> None:
@@ -250,7 +250,7 @@ def test_open_results_larger_than_the_limit_are_shortened_until_all_fits(
     outcome = recovered(state)
 
     assert outcome.state.fits
-    assert broken(state.units, outcome.state.units, gave_way=outcome.gave_way) == []
+    assert broken(state.units, outcome.state.units, may_change=outcome.forced_ids) == []
     left = [KIT.tokens(unit.content) for unit in outcome.state.units if unit.role is Role.TOOL]
     assert all(tokens >= min(size, 100) for tokens, size in zip(left, sizes, strict=True))
 
@@ -267,7 +267,7 @@ def test_a_result_of_priority_one_gives_way_by_name() -> None:
     outcome = recovered(a_state(*a_talk(2), asked, p1(answered), limit=800))
 
     assert outcome.state.fits
-    assert outcome.gave_way == {answered.id}
+    assert outcome.forced_ids == {answered.id}
 
 
 def test_a_user_message_larger_than_the_limit_is_named() -> None:

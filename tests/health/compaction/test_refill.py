@@ -17,8 +17,8 @@ from health.compaction.reading.digest import HEADER, NOTICE
 from health.compaction.runner import run
 from health.compaction.strategies import REGISTRY
 from health.compaction.terms.outcome import CompactionOutcome, Extent, Status
-from health.compaction.terms.ports import Asking, Attempt, Kit, Strategy
-from health.compaction.terms.pressure import marks
+from health.compaction.terms.ports import Attempt, Kit, Strategy, StrategyRun
+from health.compaction.terms.pressure import targets
 from health.compaction.terms.units import ContextState, Kind, Role, Unit
 from tests.health.compaction.builders import KIT, a_round, a_state, a_unit, texts
 from tests.health.compaction.histories import KIT as FOUR
@@ -29,7 +29,7 @@ FACT = "The gate code is Z-4471 and the house is Calle Mayor 18."
 
 
 def making(change: Callable[[tuple[Unit, ...]], Iterable[Unit]]) -> Strategy:
-    def strategy(state: ContextState, kit: Kit) -> Asking:
+    def strategy(state: ContextState, kit: Kit) -> StrategyRun:
         yield from ()
         return Attempt(state=state.having(change(state.units)), changed=True)
 
@@ -88,7 +88,7 @@ def test_what_went_comes_back_up_to_nine_tenths_of_the_goal() -> None:
 
     outcome = compacted(state, hasty=only("first", "last"))
 
-    goal = marks(state.config, limit=LIMIT).goal
+    goal = targets(state.config, limit=LIMIT).goal
     assert 0.75 * goal < tokens_without_ledger(outcome.state) <= 0.9 * goal
     assert broken(state.units, outcome.state.units) == []
 
@@ -171,7 +171,7 @@ def test_the_pruning_agents_own_choice_stays_as_it_is() -> None:
 
 
 def test_a_refill_that_fails_costs_nothing_but_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(*_: object) -> Asking:
+    def failing(*_: object) -> StrategyRun:
         raise ValueError("no room")
 
     monkeypatch.setattr("health.compaction.attempts.refilled", failing)

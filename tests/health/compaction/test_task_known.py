@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from statistics import fmean
+from threading import Event
 
 import numpy as np
 import pytest
@@ -142,9 +144,19 @@ def absent() -> StaticVectors:
     raise OSError("not installed")
 
 
-def test_the_outcome_says_that_minilm_was_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = Embeddings({"minilm": absent, "static": StaticVectors})
+def hanging() -> StaticVectors:
+    Event().wait()
+    raise AssertionError
+
+
+@pytest.mark.parametrize("load", [absent, hanging])
+def test_the_outcome_says_that_minilm_was_not_used(
+    monkeypatch: pytest.MonkeyPatch, load: Callable[[], StaticVectors]
+) -> None:
+    there = StaticVectors()
+    alone = Embeddings({"minilm": load, "static": lambda: there})
     monkeypatch.setattr(embeddings, "_process", lambda: alone)
+    monkeypatch.setattr(embeddings, "MOST_SECONDS", 0.5)
     moment = CHATS[0]
 
     def warnings(task: str) -> list[str]:

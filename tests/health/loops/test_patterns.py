@@ -8,27 +8,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from health.loops import MOST_STEPS, Call, Kind, LoopSign, Step, find_loop
+from health.loops import MOST_STEPS, AnswerStep, EndedCall, LoopSign, SignKind, find_loop
 
-READ = Call(name="read_file", arguments='{"path": "a"}', outcome="Hello")
-REFUSED = Call(name="write_file", arguments='{"path": "a"}', outcome="Permission denied", failed=True)
+READ = EndedCall(name="read_file", arguments='{"path": "a"}', outcome="Hello")
+REFUSED = EndedCall(name="write_file", arguments='{"path": "a"}', outcome="Permission denied", failed=True)
 SENTENCE = "I have looked at the boiler again, and its pressure is as it was when I looked at it before this."
 
 
-def each(*calls: Call) -> list[Step]:
+def each(*calls: EndedCall) -> list[AnswerStep]:
     """One answer for each call."""
-    return [Step(calls=(call,)) for call in calls]
+    return [AnswerStep(calls=(call,)) for call in calls]
 
 
-def saying(*texts: str) -> list[Step]:
-    return [Step(text=text) for text in texts]
+def saying(*texts: str) -> list[AnswerStep]:
+    return [AnswerStep(text=text) for text in texts]
 
 
 def long(length: int, sign: str = "x") -> str:
     return sign * length
 
 
-def kinds(steps: list[Step], *, over_hits: int = 0) -> list[Kind]:
+def kinds(steps: list[AnswerStep], *, over_hits: int = 0) -> list[SignKind]:
     found = find_loop(steps, over_hits=over_hits)
     return [seen.kind for seen in found.seen] if found else []
 
@@ -40,7 +40,7 @@ def test_three_equal_calls_are_a_circle_and_two_are_none() -> None:
     found = find_loop(each(READ, READ, READ))
 
     assert found is not None
-    assert found.seen == (LoopSign(kind=Kind.CALLS, count=3, tool="read_file"),)
+    assert found.seen == (LoopSign(kind=SignKind.CALLS, count=3, tool="read_file"),)
     assert find_loop(each(READ, READ)) is None
 
 
@@ -72,7 +72,7 @@ def test_asking_until_the_answer_is_another_is_progress() -> None:
 
 
 def test_equal_calls_between_which_something_was_achieved_are_no_circle() -> None:
-    passed = Call(name="run_tests", arguments="{}", outcome="All tests passed.")
+    passed = EndedCall(name="run_tests", arguments="{}", outcome="All tests passed.")
     edits = [replace(READ, name="edit_file", arguments=str(number)) for number in range(6)]
 
     steps = [step for edit in edits for step in each(edit, passed)]
@@ -86,8 +86,8 @@ def test_a_circle_that_the_agent_has_left_is_none() -> None:
 
 
 def test_what_is_asked_side_by_side_is_asked_once() -> None:
-    assert kinds([Step(calls=(READ, READ, READ))]) == []
-    assert kinds([Step(calls=(READ, READ))] * 3) == [Kind.CALLS]
+    assert kinds([AnswerStep(calls=(READ, READ, READ))]) == []
+    assert kinds([AnswerStep(calls=(READ, READ))] * 3) == [SignKind.CALLS]
 
 
 @pytest.mark.parametrize("other", [{"arguments": "{}"}, {"name": "read"}])
@@ -104,7 +104,7 @@ def test_the_same_complaint_three_times_is_a_circle_whatever_was_asked() -> None
     found = find_loop(each(*tries))
 
     assert found is not None
-    assert found.seen == (LoopSign(kind=Kind.ERRORS, count=3, tool="write_file"),)
+    assert found.seen == (LoopSign(kind=SignKind.ERRORS, count=3, tool="write_file"),)
 
 
 def test_other_complaints_are_none() -> None:
@@ -114,7 +114,7 @@ def test_other_complaints_are_none() -> None:
 def test_a_call_that_fails_is_no_progress() -> None:
     failing = replace(READ, failed=True, outcome="Away")
 
-    assert kinds(each(READ, READ, failing, READ)) == [Kind.CALLS]
+    assert kinds(each(READ, READ, failing, READ)) == [SignKind.CALLS]
 
 
 # --- Answers ----------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ def test_three_answers_alike_are_a_circle_with_the_least_likeness() -> None:
 
     assert found is not None
     [seen] = found.seen
-    assert (seen.kind, seen.count) == (Kind.ANSWERS, 3)
+    assert (seen.kind, seen.count) == (SignKind.ANSWERS, 3)
     assert 85 < seen.numbers[0] < 100
 
 
@@ -138,14 +138,14 @@ def test_only_the_newest_answers_count() -> None:
 
 
 def test_answers_alike_beside_calls_that_bring_something_are_none() -> None:
-    steps = [Step(text=SENTENCE, calls=(replace(READ, outcome=str(number)),)) for number in range(5)]
+    steps = [AnswerStep(text=SENTENCE, calls=(replace(READ, outcome=str(number)),)) for number in range(5)]
 
     assert kinds(steps) == []
 
 
 def test_two_answers_alike_are_enough_when_the_context_was_over_its_limit() -> None:
     assert kinds(saying(SENTENCE, SENTENCE)) == []
-    assert kinds(saying(SENTENCE, SENTENCE), over_hits=1) == [Kind.ANSWERS]
+    assert kinds(saying(SENTENCE, SENTENCE), over_hits=1) == [SignKind.ANSWERS]
 
 
 def test_five_answers_each_shorter_than_the_last_are_a_circle() -> None:
@@ -154,9 +154,9 @@ def test_five_answers_each_shorter_than_the_last_are_a_circle() -> None:
     found = find_loop(saying(*texts))
 
     assert found is not None
-    assert found.seen == (LoopSign(kind=Kind.SHRINKING, count=5, numbers=(500, 100)),)
+    assert found.seen == (LoopSign(kind=SignKind.SHRINKING, count=5, numbers=(500, 100)),)
     assert kinds(saying(*texts[1:])) == []
-    assert kinds(saying(*texts[1:]), over_hits=1) == [Kind.SHRINKING]
+    assert kinds(saying(*texts[1:]), over_hits=1) == [SignKind.SHRINKING]
 
 
 @pytest.mark.parametrize(
@@ -175,37 +175,39 @@ def test_other_lengths_are_none(lengths: tuple[int, ...]) -> None:
 # --- Laws -------------------------------------------------------------------------------------
 
 CALLS = st.builds(
-    Call,
+    EndedCall,
     name=st.sampled_from("ab"),
     arguments=st.sampled_from("12"),
     outcome=st.sampled_from("xyz"),
     failed=st.booleans(),
 )
 STEPS = st.lists(
-    st.builds(Step, text=st.sampled_from(["", "ok", SENTENCE, long(300), long(90)]), calls=st.lists(CALLS).map(tuple)),
+    st.builds(
+        AnswerStep, text=st.sampled_from(["", "ok", SENTENCE, long(300), long(90)]), calls=st.lists(CALLS).map(tuple)
+    ),
     max_size=50,
 )
 
 
 @given(STEPS)
-def test_an_over_hit_only_ever_strengthens(steps: list[Step]) -> None:
+def test_an_over_hit_only_ever_strengthens(steps: list[AnswerStep]) -> None:
     assert set(kinds(steps)) <= set(kinds(steps, over_hits=1))
 
 
 @given(STEPS)
-def test_whoever_has_just_made_progress_repeats_nothing(steps: list[Step]) -> None:
-    novel = Step(calls=(Call(name="new", arguments="", outcome="new"),))
+def test_whoever_has_just_made_progress_repeats_nothing(steps: list[AnswerStep]) -> None:
+    novel = AnswerStep(calls=(EndedCall(name="new", arguments="", outcome="new"),))
 
     assert kinds([*steps, novel], over_hits=1) == []
 
 
 @given(STEPS)
-def test_only_the_newest_steps_are_looked_at(steps: list[Step]) -> None:
+def test_only_the_newest_steps_are_looked_at(steps: list[AnswerStep]) -> None:
     assert find_loop(steps) == find_loop(steps[-MOST_STEPS:])
 
 
 @given(STEPS, st.integers(0, 3))
-def test_a_finding_counts_what_is_there(steps: list[Step], over_hits: int) -> None:
+def test_a_finding_counts_what_is_there(steps: list[AnswerStep], over_hits: int) -> None:
     found = find_loop(steps, over_hits=over_hits)
 
     assert found is None or all(2 <= seen.count <= min(len(steps), MOST_STEPS) for seen in found.seen)
@@ -229,7 +231,7 @@ def test_a_finding_counts_what_is_there(steps: list[Step], over_hits: int) -> No
 def test_a_time_that_a_result_tells_makes_no_other_result(outcome: str, failed: bool) -> None:
     steps = each(*(replace(READ, outcome=outcome.format(n=number), failed=failed) for number in range(10, 14)))
 
-    assert kinds(steps) == [Kind.ERRORS if failed else Kind.CALLS]
+    assert kinds(steps) == [SignKind.ERRORS if failed else SignKind.CALLS]
 
 
 @pytest.mark.parametrize("outcome", ["line {n}:7 is wrong", "{n} % done", "{n} files", "version 1.{n}"])
@@ -240,12 +242,12 @@ def test_other_numbers_do(outcome: str) -> None:
 def test_a_sentence_said_six_times_is_a_circle_however_short() -> None:
     sentence = "I will now continue with the next step."
 
-    assert kinds(saying(*[sentence] * 6)) == [Kind.ANSWERS]
+    assert kinds(saying(*[sentence] * 6)) == [SignKind.ANSWERS]
     assert kinds(saying(*[sentence] * 5)) == []
 
 
 def test_chinese_says_as_much_with_fewer_characters() -> None:
     sentence = "好的，我明白了。让我再检查一下这个文件的内容，然后告诉你结果如何，请稍等片刻。"
 
-    assert kinds(saying(*[sentence] * 3)) == [Kind.ANSWERS]
+    assert kinds(saying(*[sentence] * 3)) == [SignKind.ANSWERS]
     assert kinds(saying(*["好的。"] * 12)) == []

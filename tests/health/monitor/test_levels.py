@@ -7,7 +7,7 @@ import pytest
 from health.monitor.levels import (
     Configured,
     Level,
-    Reason,
+    UnknownReason,
     Usage,
     UsageUnavailable,
     context_window,
@@ -129,7 +129,7 @@ def test_a_reading_carries_both_ratios() -> None:
 def test_without_usage_the_level_is_unknown_and_there_is_no_number() -> None:
     reading = read(UsageUnavailable("no usage in the stream"), window(200_000))
 
-    assert (reading.level, reading.reason) == (Level.UNKNOWN, Reason.USAGE_UNAVAILABLE)
+    assert (reading.level, reading.reason) == (Level.UNKNOWN, UnknownReason.USAGE_UNAVAILABLE)
     assert reading.prompt_tokens is reading.context_window is reading.hard_util is reading.optimal_util is None
     assert reading.thresholds is None
 
@@ -137,5 +137,5 @@ def test_without_usage_the_level_is_unknown_and_there_is_no_number() -> None:
 def test_without_a_window_the_level_is_unknown_but_the_reported_tokens_stay() -> None:
     reading = read(usage(777), Configured(optimal_max_tokens=500))
 
-    assert (reading.level, reading.reason) == (Level.UNKNOWN, Reason.LIMIT_UNAVAILABLE)
+    assert (reading.level, reading.reason) == (Level.UNKNOWN, UnknownReason.LIMIT_UNAVAILABLE)
     assert (reading.prompt_tokens, reading.hard_util) == (777, None)

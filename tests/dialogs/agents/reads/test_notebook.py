@@ -9,7 +9,7 @@ import pytest
 
 from dialogs.agents.writes import add_reminder, remove_reminder
 from dialogs.models import Dialog, Reminder
-from dialogs.models.dialog import Author
+from dialogs.models.reminder import Author
 from dialogs.pages.reads.page import SHOWN_REMOVED, kept_reminders, removed_reminders
 
 

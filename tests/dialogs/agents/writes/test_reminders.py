@@ -20,7 +20,7 @@ from dialogs.agents.writes import (
 )
 from dialogs.common.errors import DialogError
 from dialogs.models import LLM, Course, Dialog, Reminder
-from dialogs.models.dialog import Author
+from dialogs.models.reminder import Author
 from dialogs.turns.writes.messages import post_message
 from tests.builders import an_answer
 from tests.dialogs.compacting_builders import long_text

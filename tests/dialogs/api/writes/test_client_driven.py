@@ -22,7 +22,7 @@ from dialogs.context.material import material
 from dialogs.driver.writes import courses
 from dialogs.llms.guard import by_limit
 from dialogs.models import LLM, ApiKey, Course, Dialog, Message, MessageMark, ToolCall
-from dialogs.models.dialog import Author
+from dialogs.models.reminder import Author
 from dialogs.pages.writes import (
     change_llm,
     restore_dialog,

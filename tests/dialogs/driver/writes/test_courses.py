@@ -11,7 +11,7 @@ from dialogs.agents.writes import add_reminder, remove_reminder, write_taskdoc
 from dialogs.common.errors import DialogBusy, DialogError
 from dialogs.driver.writes.courses import start_course
 from dialogs.models import Dialog, Message, Question, ToolCall
-from dialogs.models.dialog import Author
+from dialogs.models.reminder import Author
 from dialogs.turns.reads.turns import dialog_to_drive, state_of
 from dialogs.turns.writes.lease import claim
 from dialogs.turns.writes.messages import choose_branch, edit_message, go_on, pause, post_message

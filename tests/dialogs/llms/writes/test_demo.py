@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import pytest
+from django.test import override_settings
 
-from dialogs.llms.writes.providers import install_demo, retire_demo
+from dialogs.llms.writes.providers import install_demo, record_limits, retire_demo
 from dialogs.models import LLM, Agent, Provider
+from dialogs.providers.base import ModelFacts
 
 pytestmark = pytest.mark.django_db
 
 
 def install(*, port: int = 8091, window: int = 2048) -> Agent:
-    return install_demo(base_url=f"http://127.0.0.1:{port}", model_id="tiny", context_window=window)
+    with override_settings(DOMINDS_DEMO_CONTEXT=window):
+        return install_demo(base_url=f"http://127.0.0.1:{port}", model_id="tiny")
 
 
 def test_the_demo_agent_says_what_it_is() -> None:
@@ -23,6 +26,15 @@ def test_a_small_window_leaves_room_for_caution() -> None:
     llm = install(window=2048).llm
 
     assert (llm.context_length, llm.optimal_max_tokens) == (2048, 1536)
+
+
+@override_settings(DOMINDS_DEMO_CONTEXT=896)
+def test_a_server_that_rounds_the_window_up_leaves_the_demo_with_its_own() -> None:
+    llm = install(window=896).llm
+
+    record_limits(llm=llm, facts=ModelFacts(model_id="tiny", context_length=1024))
+
+    assert (llm.context_length, llm.optimal_max_tokens) == (896, 672)
 
 
 def test_another_port_and_window_move_the_same_rows() -> None:

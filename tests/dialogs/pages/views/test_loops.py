@@ -12,16 +12,16 @@ from dialogs.models import Dialog
 from dialogs.turns.writes.autonomous import start_run
 from dialogs.turns.writes.events import log
 from dialogs.turns.writes.messages import post_message
-from health.loops import Kind
+from health.loops import SignKind
 from tests.builders import an_answer
 from tests.client_dialogs import answered, ask, user
 from tests.dialogs.pages.views.pages import page
 
 SEEN = [
-    {"kind": Kind.CALLS, "count": 4, "tool": "read_<b>file", "numbers": []},
-    {"kind": Kind.ERRORS, "count": 3, "tool": "write_file", "numbers": []},
-    {"kind": Kind.ANSWERS, "count": 3, "tool": "", "numbers": [92]},
-    {"kind": Kind.SHRINKING, "count": 5, "tool": "", "numbers": [1200, 90]},
+    {"kind": SignKind.CALLS, "count": 4, "tool": "read_<b>file", "numbers": []},
+    {"kind": SignKind.ERRORS, "count": 3, "tool": "write_file", "numbers": []},
+    {"kind": SignKind.ANSWERS, "count": 3, "tool": "", "numbers": [92]},
+    {"kind": SignKind.SHRINKING, "count": 5, "tool": "", "numbers": [1200, 90]},
 ]
 SAID = (
     "read_<b>file was called 4 times with the same arguments and the same result.",

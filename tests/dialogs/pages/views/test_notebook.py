@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from dialogs.agents.writes import add_reminder, remove_reminder, update_reminder, write_taskdoc
 from dialogs.models import LLM, Course, Dialog
-from dialogs.models.dialog import Author
+from dialogs.models.reminder import Author
 from tests.dialogs.dom import element
 from tests.dialogs.pages.views.pages import HTMX, Page, page
 

@@ -8,7 +8,7 @@ from dialogs.agents.writes import add_reminder
 from dialogs.common.errors import DialogError
 from dialogs.driver.writes.courses import start_course
 from dialogs.models import Agent, Dialog, ToolCall
-from dialogs.models.dialog import Author
+from dialogs.models.reminder import Author
 from dialogs.transcript.writes.task_snapshot import set_goal
 from dialogs.turns.writes.autonomous import finish_run, start_run
 from dialogs.turns.writes.messages import edit_message, post_message

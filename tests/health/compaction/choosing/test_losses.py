@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from health.compaction.accounts import MOST_LOSSES, LossView, losses
+from health.compaction.accounts import MOST_LOSSES, losses
 from health.compaction.terms.outcome import Loss
 from health.compaction.terms.units import Role, Unit
 from tests.health.compaction.builders import a_round, a_unit
@@ -111,15 +111,3 @@ def test_a_long_history_costs_time_in_proportion_to_its_length() -> None:
     standing = [a_unit(f"Never touch module number {i} of ORD-{20_000 + i} again. " * 4) for i in range(5000)]
 
     assert len(losses(removed, standing)) == MOST_LOSSES
-
-
-def test_a_view_tells_the_same_losses_when_it_is_looked_at() -> None:
-    removed, standing = [a_unit("Order ORD-48213 goes to Porto.")], [a_unit("It goes to Porto.")]
-
-    view = LossView(removed, standing)
-
-    assert view == losses(removed, standing)
-    assert view[0] == next(iter(view))
-    assert len(view) == len(view[:])
-    assert view != 3
-    assert "ORD-48213" in repr(view)

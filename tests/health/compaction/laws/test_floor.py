@@ -10,8 +10,8 @@ from health.compaction.config import ContextConfig, RecoveryMode
 from health.compaction.laws.floor import (
     LEAST_ROOM,
     OPENING,
+    Contributor,
     Floor,
-    Share,
     can_give_way,
     diagnosis,
     floor_of,
@@ -195,9 +195,9 @@ def test_results_of_the_open_round_give_way_as_a_last_resort() -> None:
 FLOOR = Floor(
     tokens=1000,
     shares=(
-        Share(why=Why.PINNED, tokens=500, unit_id="a"),
-        Share(why=Why.PINNED, tokens=479, unit_id="b"),
-        Share(why=Why.OVERHEAD, tokens=21),
+        Contributor(why=Why.PINNED, tokens=500, unit_id="a"),
+        Contributor(why=Why.PINNED, tokens=479, unit_id="b"),
+        Contributor(why=Why.OVERHEAD, tokens=21),
     ),
 )
 
@@ -216,8 +216,8 @@ def test_the_largest_three_are_named_that_are_more_than_a_fiftieth() -> None:
 
 
 def test_many_that_are_small_are_named_together() -> None:
-    pins = tuple(Share(why=Why.PINNED, tokens=15, unit_id=str(number)) for number in range(60))
-    crowd = replace(FLOOR, shares=(Share(why=Why.OVERHEAD, tokens=100), *pins))
+    pins = tuple(Contributor(why=Why.PINNED, tokens=15, unit_id=str(number)) for number in range(60))
+    crowd = replace(FLOOR, shares=(Contributor(why=Why.OVERHEAD, tokens=100), *pins))
 
     assert [str(share) for share in shares(crowd)] == [
         "pinned ≈900 tokens",
@@ -247,4 +247,4 @@ def test_a_diagnosis_says_whether_the_most_important_is_too_much_by_itself(limit
 
 
 def test_a_diagnosis_names_a_limit_as_it_is_told() -> None:
-    assert diagnosis(FLOOR, limit=500, told=600).args["limit"] == 600
+    assert diagnosis(FLOOR, limit=500, named=600).args["limit"] == 600

@@ -117,16 +117,16 @@ def test_what_gave_way_by_name_may_be_shorter_or_gone_but_nothing_else() -> None
     silent = (SYSTEM, FIRST, LAST, OPEN[0].saying(""), OPEN[1])
     without = (SYSTEM, LAST)
 
-    assert broken(BEFORE, shorter, gave_way={"open-t0"}) == []
-    assert told(broken(BEFORE, silent, gave_way={"open-t0"})) == ["open-a is protected and was changed"]
-    assert broken(BEFORE, without, gave_way={"first", "open-a", "open-t0"}) == []
-    assert told(broken(BEFORE, without, gave_way={"open-a", "open-t0"})) == ["first is protected and was removed"]
+    assert broken(BEFORE, shorter, may_change={"open-t0"}) == []
+    assert told(broken(BEFORE, silent, may_change={"open-t0"})) == ["open-a is protected and was changed"]
+    assert broken(BEFORE, without, may_change={"first", "open-a", "open-t0"}) == []
+    assert told(broken(BEFORE, without, may_change={"open-a", "open-t0"})) == ["first is protected and was removed"]
 
 
 def test_what_gave_way_still_calls_and_answers_what_it_did() -> None:
     other = (SYSTEM, FIRST, LAST, OPEN[0], replace(OPEN[1], attached="more"))
 
-    assert told(broken(BEFORE, other, gave_way={"open-t0"})) == ["open-t0 is protected and was changed"]
+    assert told(broken(BEFORE, other, may_change={"open-t0"})) == ["open-t0 is protected and was changed"]
 
 
 @pytest.mark.parametrize("name", ["system", "last"])
@@ -134,7 +134,7 @@ def test_instructions_and_the_newest_words_never_give_way(name: str) -> None:
     before = BEFORE[: -len(OPEN)]
     after = [unit.saying("less") if unit.id == name else unit for unit in before]
 
-    assert told(broken(before, after, gave_way={name})) == [f"{name} is protected and was changed"]
+    assert told(broken(before, after, may_change={name})) == [f"{name} is protected and was changed"]
 
 
 def test_requests_are_what_a_person_said_first_and_last() -> None:
@@ -150,7 +150,7 @@ def test_what_a_person_said_last_gives_way_only_where_somebody_took_it_up() -> N
 
     assert waits(BEFORE[: -len(OPEN)])
     assert not waits(BEFORE)
-    assert broken(BEFORE, after, gave_way={"last"}) == []
+    assert broken(BEFORE, after, may_change={"last"}) == []
     assert never_shortened((SYSTEM, SUMMARY)) == {"system"}
 
 

@@ -9,7 +9,7 @@ import pytest
 from health.compaction import strategies
 from health.compaction.config import CHAIN_ORDER, ContextConfig, Hybrid
 from health.compaction.strategies.hybrid import TIGHTER, hybrid, tightened
-from health.compaction.terms.ports import Asking, Attempt, Kit, Read, unchanged
+from health.compaction.terms.ports import Attempt, Kit, Read, StrategyRun, unchanged
 from health.compaction.terms.units import ContextState, Kind, Role, Unit
 from tests.health.compaction.builders import (
     a_round,
@@ -32,7 +32,7 @@ class Recording:
         self.configs: list[ContextConfig] = []
         self.drops = drops
 
-    def __call__(self, state: ContextState, kit: Kit) -> Asking:
+    def __call__(self, state: ContextState, kit: Kit) -> StrategyRun:
         yield from ()
         self.configs.append(state.config)
         if not self.drops or len(state.units) <= 3:
@@ -177,7 +177,7 @@ def test_in_no_chain_it_repeats_the_seeds(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_step_that_grows_the_context_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    def growing(state: ContextState, kit: Kit) -> Asking:
+    def growing(state: ContextState, kit: Kit) -> StrategyRun:
         yield from ()
         return Attempt(state=state.having(kit.counted((*state.units, *a_talk(5)))), changed=True)
 

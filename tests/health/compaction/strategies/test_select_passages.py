@@ -13,7 +13,7 @@ from health.compaction.choosing.sources import Frame, sources_of
 from health.compaction.config import ContextConfig, SelectPassages
 from health.compaction.reading.digest import GAP, HEADER, NOTICE
 from health.compaction.reading.ledger import extract
-from health.compaction.strategies.passage_view import View
+from health.compaction.strategies.passage_context import PassageContext
 from health.compaction.strategies.select_passages import select_passages
 from health.compaction.terms.outcome import Extent
 from health.compaction.terms.ports import Attempt, Embed, Embedded, Kit
@@ -334,7 +334,7 @@ def test_the_first_request_stands_without_what_was_changed_since_and_says_so() -
 
     assert attempt.state.units[1].content == "Help me plan a fair. […]"
     assert "9 May" in texts(attempt.state)
-    assert [str(one.why) for one in attempt.gave_way] == [
+    assert [str(one.why) for one in attempt.forced] == [
         "What was changed or taken back since was left out of the first request (first): ≈6 of ≈11 tokens."
     ]
 
@@ -346,7 +346,7 @@ def test_a_first_request_that_said_nothing_else_leaves() -> None:
 
     assert "first" not in ids(attempt.state)
     assert "4 May" not in texts(attempt.state)
-    assert attempt.touched == {"first"}
+    assert attempt.forced_ids == {"first"}
 
 
 def test_one_that_is_pinned_stands_as_it_was_said_and_what_is_outdated_is_told_beside() -> None:
@@ -356,14 +356,14 @@ def test_one_that_is_pinned_stands_as_it_was_said_and_what_is_outdated_is_told_b
 
     assert first.content in texts(attempt.state)
     assert "[No longer so: The tent comes on 4 May.]" in texts(attempt.state)
-    assert attempt.gave_way == ()
+    assert attempt.forced == ()
 
 
 def test_where_the_next_best_does_not_fit_a_smaller_one_takes_the_room() -> None:
     best, next_best, small = (assistant(text) for text in ("one two", "three four five six", "seven eight"))
     state = counted_state(best, next_best, small, assistant("so " * 60), a_unit("And now?", id="last"))
     frame = Frame(kept=frozenset({"last"}), room=0)
-    view = View(state=state, kit=KIT, frame=frame, sources=sources_of(state.units, frame))
+    view = PassageContext(state=state, kit=KIT, frame=frame, sources=sources_of(state.units, frame))
 
     units = view.fitting([((0, 0),), ((1, 0),), ((2, 0),)], budget_tokens=len(NOTICE.split()) + 2 + 2 + 2)
 
@@ -378,7 +378,7 @@ def left_of(report: str, *numbers: int, limit: int, role: Role = Role.USER) -> s
     """What stands for a message of which these pieces are kept."""
     state = counted_state(a_unit(report, id="report", role=role), a_unit("And now?", id="last"), limit=limit)
     frame = Frame(kept=frozenset({"last"}), room=0)
-    view = View(state=state, kit=KIT, frame=frame, sources=sources_of(state.units, frame))
+    view = PassageContext(state=state, kit=KIT, frame=frame, sources=sources_of(state.units, frame))
     return next(unit.content for unit in view.units((0, number) for number in numbers) if unit.id == "report")
 
 

@@ -126,9 +126,9 @@ def test_a_result_of_the_open_round_that_does_not_fit_is_trimmed_and_stays_json(
 
     attempt = play(make_room, state)
 
-    assert attempt.touched == {"r-t0"}
+    assert attempt.forced_ids == {"r-t0"}
     assert attempt.state.fits
-    assert broken(state.units, attempt.state.units, gave_way=attempt.touched) == []
+    assert broken(state.units, attempt.state.units, may_change=attempt.forced_ids) == []
     told = json.loads(result(attempt))
     assert "exceeds" in told["note"]
     assert told["result"][0]["id"] == "ORD-0000"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from health.compaction.terms.outcome import Later
+from health.compaction.terms.outcome import LazySequence
 
 
 def test_nothing_is_found_before_somebody_looks() -> None:
     looked: list[str] = []
 
-    later = Later(lambda: finding(looked))
+    later = LazySequence(lambda: finding(looked))
     assert looked == []
 
     assert len(later) == 2
@@ -17,7 +17,7 @@ def test_nothing_is_found_before_somebody_looks() -> None:
 
 def test_it_is_found_once() -> None:
     looked: list[str] = []
-    later = Later(lambda: finding(looked))
+    later = LazySequence(lambda: finding(looked))
 
     read = (later[0], later[1:], list(later))
 
@@ -26,7 +26,7 @@ def test_it_is_found_once() -> None:
 
 
 def test_it_equals_the_tuple_that_is_found_and_reads_like_it() -> None:
-    later = Later(lambda: finding([]))
+    later = LazySequence(lambda: finding([]))
 
     assert later == ("a", "b")
     assert later != ("a",)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from health.compaction.trimming.excerpts import Wanted, excerpts
+from health.compaction.trimming.excerpts import ExcerptRequest, excerpts
 from tests.health.compaction.builders import KIT
 
 PLACES = ("kitchen", "cellar", "attic", "garden", "garage", "hall", "study", "porch", "stable", "tower")
@@ -14,7 +14,9 @@ TEXT = " ".join(f"The {place} is painted in colour number {i} today." for i, pla
 
 
 def an_excerpt(text: str, ratio: float = 0.5, *, focus: str = "", least: int = 0) -> str:
-    (excerpt,) = excerpts([Wanted(text=text, role="user", ratio=ratio)], least_tokens=least, kit=KIT, focus=focus)
+    (excerpt,) = excerpts(
+        [ExcerptRequest(text=text, role="user", ratio=ratio)], least_tokens=least, kit=KIT, focus=focus
+    )
     return excerpt
 
 
@@ -79,7 +81,7 @@ def test_lines_that_are_left_out_leave_a_line() -> None:
 
 
 def test_texts_are_weighed_together_and_come_back_in_order() -> None:
-    wanted = [Wanted(text=TEXT, role="user", ratio=0.5), Wanted(text="short", role="user", ratio=0.5)]
+    wanted = [ExcerptRequest(text=TEXT, role="user", ratio=0.5), ExcerptRequest(text="short", role="user", ratio=0.5)]
 
     assert excerpts(wanted, least_tokens=10, kit=KIT)[1] == "short"
 

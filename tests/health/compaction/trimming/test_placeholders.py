@@ -25,7 +25,7 @@ from tests.health.compaction.builders import KIT, a_state, a_talk, a_unit, ids, 
 
 
 def gaps(units: Iterable[Unit], *gone: str, header: str = LOW_RELEVANCE) -> tuple[Unit, ...]:
-    return with_gaps(KIT.counted(units), frozenset(gone), header=header, kit=KIT)
+    return with_gaps(KIT.counted(units), frozenset(gone), ContextConfig(), KIT, brief=header)
 
 
 def text_of(sources: list[str], header: str) -> str:
@@ -180,7 +180,7 @@ def test_a_gap_never_makes_the_context_larger() -> None:
 def test_one_for_all_stands_at_the_first_gap_and_counts_them_all() -> None:
     state = a_state(*a_talk(7))
 
-    units = with_one(state, frozenset({"t1", "t3", "t5"}), header=EARLIER, kit=KIT)
+    units = with_one(state, frozenset({"t1", "t3", "t5"}), KIT)
 
     assert [unit.kind is Kind.PLACEHOLDER for unit in units] == [False, True, False, False, False]
     assert units[1].content == "[Omitted earlier context]\n3 messages"
@@ -189,7 +189,7 @@ def test_one_for_all_stands_at_the_first_gap_and_counts_them_all() -> None:
 def test_one_for_all_is_merged_with_one_beside_it() -> None:
     state = a_state(*gaps(a_talk(9), "t3", "t4"))
 
-    units = with_one(state, frozenset({"t1", "t2"}), header=EARLIER, kit=KIT)
+    units = with_one(state, frozenset({"t1", "t2"}), KIT)
 
     assert [unit.source_ids for unit in units if unit.source_ids] == [("t1", "t2", "t3", "t4")]
 
@@ -197,4 +197,4 @@ def test_one_for_all_is_merged_with_one_beside_it() -> None:
 def test_one_for_all_that_saves_nothing_is_not_made() -> None:
     state = a_state(a_unit("small", id="small"), *a_talk(3))
 
-    assert with_one(state, frozenset({"small"}), header=EARLIER, kit=KIT) == state.units
+    assert with_one(state, frozenset({"small"}), KIT) == state.units

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from health.compaction.reading.messages import parse
-from health.compaction.trimming.records import told_anew, without_records
+from health.compaction.trimming.records import superseded, without_records
 from health.services import compact_messages
 from health.tokens.messages import count_messages
 
@@ -39,7 +39,7 @@ def rounds(*asked: Asked) -> list[dict[str, Any]]:
 def outdated(*asked: Asked) -> list[int]:
     """The numbers of the calls whose results are told anew."""
     units = parse(rounds(*asked)).units
-    gone = told_anew(units).results
+    gone = superseded(units).results
     return [int(unit.answers.removeprefix("c")) for unit in units if unit.id in gone and unit.answers]
 
 
@@ -105,7 +105,7 @@ def test_what_only_looks_alike_stands(asked: list[Asked]) -> None:
 def standing(*asked: Asked) -> list[object]:
     """The results that stand, without the records in them that are told anew."""
     units = parse(rounds(*asked)).units
-    old = told_anew(units)
+    old = superseded(units)
     told = [unit for unit in units if unit.answers and unit.id not in old.results]
     left = [without_records(unit.content, old.rows.get(unit.id, {})) for unit in told]
     return [json.loads(text) for text in left if text]

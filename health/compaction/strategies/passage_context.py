@@ -23,7 +23,16 @@ from health.compaction.reading.digest import (
 )
 from health.compaction.reading.force import in_force
 from health.compaction.terms.ports import Kit
-from health.compaction.terms.units import ContextState, Kind, Role, Unit, highest_priority, synthetic_id, total
+from health.compaction.terms.units import (
+    ContextState,
+    Kind,
+    Role,
+    Unit,
+    highest_priority,
+    synthetic_id,
+    total,
+    written_for,
+)
 
 # Where the first of what was chosen left room, so many of the others are tried.
 MOST_TRIED = 8
@@ -36,13 +45,13 @@ LARGE_SHARE = 0.1
 Chosen = tuple[tuple[int, int], ...]
 
 
-class Made(NamedTuple):
+class SizedUnits(NamedTuple):
     units: list[Unit]
     tokens: int
 
 
 @dataclass(frozen=True)
-class View:
+class PassageContext:
     state: ContextState
     kit: Kit
     frame: Frame
@@ -66,11 +75,11 @@ class View:
                 taken, made = [*taken, step], more
         return made.units if made.tokens < self.state.estimated_tokens else None
 
-    def _longest(self, order: Sequence[Chosen], budget_tokens: int) -> tuple[int, Made]:
+    def _longest(self, order: Sequence[Chosen], budget_tokens: int) -> tuple[int, SizedUnits]:
         """How many of the first fit, and what they make. Few tries: all, then what should fit by the one before."""
         sizes = [0, *accumulate(map(self._size, order))]
         fits, over, number = 0, len(order) + 1, len(order)
-        best: Made | None = None
+        best: SizedUnits | None = None
         while over - fits > 1:
             made = self._made(order[:number])
             if made.tokens <= budget_tokens:
@@ -81,9 +90,9 @@ class View:
             number = min(over - 1, max(fits + 1, should_fit))
         return fits, best or self._made(())
 
-    def _made(self, order: Iterable[Chosen]) -> Made:
+    def _made(self, order: Iterable[Chosen]) -> SizedUnits:
         units = self.units(place for step in order for place in step)
-        return Made(units, self.state.overhead_tokens + total(units))
+        return SizedUnits(units, self.state.overhead_tokens + total(units))
 
     def _size(self, step: Chosen) -> int:
         return sum(self.kit.tokens(self.sources[at].chunks[number].text) for at, number in step)
@@ -162,7 +171,9 @@ class View:
         header = SHORT_HEADER if any(map(is_digest, before)) else HEADER
         key = header, gap[0][0], gap[-1][0], tuple(map(id, lines))
         if key not in self._digests:
-            (self._digests[key],) = self.kit.counted([_digest_of([unit for _, unit in gap], lines, header)])
+            covered, content = [unit for _, unit in gap], written(lines, header)
+            digest = written_for(covered, Kind.SUMMARY, "digest", content, priority=highest_priority(covered))
+            (self._digests[key],) = self.kit.counted([digest])
         return [self._digests[key]]
 
     def _noticed(self, units: list[Unit]) -> list[Unit]:
@@ -193,19 +204,6 @@ class View:
         kept = (unit for unit in self.state.units if unit.id in whole and unit.role is Role.USER)
         said = [unit.content[start:end] for unit in kept for start, end in gone.get(unit.id, ())]
         return [NO_LONGER.format(said=" ".join(said))] if said else []
-
-
-def _digest_of(covered: Sequence[Unit], lines: Iterable[Line], header: str) -> Unit:
-    sources = tuple(dict.fromkeys(one for unit in covered for one in unit.sources))
-    return Unit(
-        id=synthetic_id("digest", sources),
-        role=Role.USER,
-        kind=Kind.SUMMARY,
-        content=written(lines, header),
-        timestamp=covered[-1].timestamp,
-        priority=highest_priority(covered),
-        source_ids=sources,
-    )
 
 
 def _joined(source: Source, numbers: frozenset[int]) -> str:
