@@ -72,7 +72,7 @@ class Gap(NamedTuple):
         return all(map(_may_be_a_name, self.runs))
 
 
-class Told(NamedTuple):
+class Differences(NamedTuple):
     """How much of two sentences differs, and of it what says of which thing they tell: of that what is not the last of
     it, and what is not the end of the sentences.
     """
@@ -85,11 +85,11 @@ class Told(NamedTuple):
 
 def tell_of_another(new: Statement, old: Statement) -> bool:
     """Whether more differs than what is told of one thing."""
-    told = _told(new.tokens, old.tokens)
+    found = _differences(new.tokens, old.tokens)
     if not (new.has_value and old.has_value):
         denied = signs_of(new.text).forbids and not signs_of(old.text).forbids
-        return (told.gaps > 1 and told.within > 0) or (denied and told.begins > 0)
-    return told.apart > 0 or (not signs_of(new.text).changes and _say_which(_pieces(new.tokens), _pieces(old.tokens)))
+        return (found.gaps > 1 and found.within > 0) or (denied and found.begins > 0)
+    return found.apart > 0 or (not signs_of(new.text).changes and _say_which(_pieces(new.tokens), _pieces(old.tokens)))
 
 
 def _say_which(mine: Collection[str], theirs: Collection[str]) -> bool:
@@ -99,13 +99,13 @@ def _say_which(mine: Collection[str], theirs: Collection[str]) -> bool:
 
 
 @remembered(PAIRS)
-def _told(told: tuple[str, ...], other: tuple[str, ...]) -> Told:
+def _differences(told: tuple[str, ...], other: tuple[str, ...]) -> Differences:
     mine, theirs = _pieces(told), _pieces(other)
     gaps = list(_gaps(mine, theirs))
     shared = {piece for piece in set(mine).intersection(theirs) if piece < CJK_BEGINS}
     apart = [_tell_apart(gap, shared) for gap in gaps]
     begins = sum(found and not gap.is_last for found, gap in zip(apart, gaps, strict=True))
-    return Told(len(gaps), sum(apart), sum(apart[:-1]), begins)
+    return Differences(len(gaps), sum(apart), sum(apart[:-1]), begins)
 
 
 @remembered(SENTENCES)

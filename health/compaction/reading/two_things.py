@@ -105,7 +105,7 @@ OWNER = re.compile(r"([A-ZÀ-Þ][\w-]{1,30}(?=['’]s )|[Hh]ers|[Hh]is|[Tt]heirs
 OWN = re.compile(r"\b(?:i|my|mine|i['’]?m)\b|我(?!们)")
 
 
-class Head(NamedTuple):
+class Subject(NamedTuple):
     """The words before a sentence's verb that say what it is about, the verb, and what follows."""
 
     words: tuple[str, ...]
@@ -235,15 +235,15 @@ def _have_two_subjects(new: Statement, old: Statement) -> bool:
 
 
 @remembered(SENTENCES)
-def _subject(told: tuple[str, ...]) -> Head:
+def _subject(told: tuple[str, ...]) -> Subject:
     """Nothing where somebody is told of."""
     at = next((at for at, token in enumerate(told[:MOST_SUBJECT]) if token in VERBS), 0)
     begins = max((place + 1 for place, token in enumerate(told[:at]) if token in BREAKS), default=0)
     words = told[begins:at]
     if not words or not NOBODY.isdisjoint(words) or "§" in words:
-        return Head((), "", "")
+        return Subject((), "", "")
     behind = next((token for token in told[at + 1 :] if token not in NOT_WHICH or PLACES.fullmatch(token)), "")
-    return Head(tuple(word for word in words if word not in DETERMINERS and word not in NOT_WHICH), told[at], behind)
+    return Subject(tuple(word for word in words if word not in DETERMINERS and word not in NOT_WHICH), told[at], behind)
 
 
 def begin_alike(new: Statement, old: Statement) -> bool:

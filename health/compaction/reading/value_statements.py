@@ -246,17 +246,17 @@ def _topics_of_note(reply: str) -> frozenset[str]:
 def _statement(
     at: int, turn: int, passage: Passage, speaker: str, names: frozenset[str], note: str, is_short: bool
 ) -> Statement:
-    told = _told(passage.text, names and names & forms_in(passage.text))
+    read = _read_sentence(passage.text, names and names & forms_in(passage.text))
     back = _content(note)
-    key = told.content & back
+    key = read.content & back
     heard = bool(note) and (is_short or len(key) > 1)
     noted = heard and (bool(key) or len(back) <= MOST_OF_ASSENT)
-    key = key if len(key) > 1 else told.content
+    key = key if len(key) > 1 else read.content
     place = at, turn, passage.start, passage.end
-    return Statement(*place, passage.text, *told[:4], key, heard, noted, told.bare, speaker)
+    return Statement(*place, passage.text, *read[:4], key, heard, noted, read.bare, speaker)
 
 
-class Told(NamedTuple):
+class ReadSentence(NamedTuple):
     """What a sentence says by itself, in the fields of a statement."""
 
     tokens: tuple[str, ...]
@@ -272,7 +272,7 @@ def _content(text: str) -> frozenset[str]:
 
 
 @of_text
-def _told(text: str, names: frozenset[str]) -> Told:
+def _read_sentence(text: str, names: frozenset[str]) -> ReadSentence:
     """A conversation is heard anew at each compaction, its sentences are looked at once."""
     values, rest = _values(DENIED.sub(" ", QUOTED.sub(" ", text)), names)
     tokens = stems_of(spelt_in(text)) if rest is text else tokens_of(rest)
@@ -284,7 +284,7 @@ def _told(text: str, names: frozenset[str]) -> Told:
     bare = _is_bare(text, tokens, content - named_in, stated, named if values.keys() <= CHOSEN else named | named_in)
     if values.keys() - {Sort.NAME} and max(named_in, default="") > CJK_BEGINS:
         named |= named_in  # 李先生周五来 is of him
-    return Told(tokens, values, stated | named or frozenset(_topics(tokens, names)), content | named, bare)
+    return ReadSentence(tokens, values, stated | named or frozenset(_topics(tokens, names)), content | named, bare)
 
 
 def _clauses_with(values: frozenset[str], text: str) -> list[tuple[str, ...]]:
