@@ -30,7 +30,7 @@ SENT_BY_OTHERS := $(patsubst %,--ignore tests/dialogs/%.py,agents/tools/test_mcp
   $(patsubst %,driver/test_%,compacted_while_asking every_beginning long_run own_words pruning_agent watch))
 DEATHS := tests/dominds/test_web_connections.py tests/dominds/test_survival.py tests/dominds/test_killed_compaction.py
 # Every line and branch of these is run by tests: what decides, and what nothing may be lost by.
-PURE := health/monitor/*,health/loops.py,dialogs/driver/decide.py,dialogs/turns/state.py,health/compaction/chain.py,health/compaction/laws/invariants.py,health/compaction/reading/ledger.py
+PURE := health/monitor/*,health/loops.py,dialogs/driver/decide.py,dialogs/turns/state.py,health/compaction/compact.py,health/compaction/laws/invariants.py,health/compaction/reading/ledger.py
 SOURCES := dominds dialogs health tests benchmarks docs manage.py
 
 # A sign every five seconds while a command lasts, so that nobody takes a download for a standstill.

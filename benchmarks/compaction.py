@@ -22,7 +22,7 @@ from benchmarks.meaning import texts
 from benchmarks.recordings import read
 from health.adapters.embeddings import Embeddings, StaticVectors
 from health.adapters.minilm import MiniLM
-from health.compaction.chain import compact
+from health.compaction.compact import compact
 from health.compaction.reading.messages import parse
 from health.compaction.runner import nobody, run
 from health.compaction.terms.outcome import CompactionOutcome

@@ -41,15 +41,19 @@ TESTS: dict[str, tuple[str, ...]] = {
     "health/monitor": ("tests/health/monitor",),
     "dialogs/driver/decide.py": ("tests/dialogs/driver/test_decide.py", "tests/dialogs/driver/test_guard_rules.py"),
     "dialogs/driver/watch.py": ("tests/dialogs/driver/test_watch.py",),
-    "health/compaction/chain.py": (
-        "tests/health/compaction/test_chain.py",
+    "health/compaction/compact.py": (
+        "tests/health/compaction/test_compact.py",
         "tests/health/compaction/test_always_a_result.py",
         "tests/health/compaction/test_recovery.py",
         "tests/health/compaction/test_runner.py",
     ),
     "health/compaction/accounts.py": (
         f"{CHOOSING}/test_losses.py",
-        *(f"tests/health/compaction/test_{name}.py" for name in ("coverage", "reward")),
+        "tests/health/compaction/test_coverage.py",
+    ),
+    "health/compaction/reward.py": (
+        "tests/health/compaction/test_reward.py",
+        "tests/health/compaction/test_compact.py",
     ),
     "health/compaction/laws": ("tests/health/compaction/laws",),
     "health/compaction/choosing/pruning.py": (f"{STRATEGIES}/test_prune_with_agent.py",),

@@ -24,7 +24,7 @@ from dialogs.compaction.reads.compaction import neglected_runs
 from dialogs.compaction.writes.manual_compaction import apply_overdue_drafts
 from dialogs.models import Dialog
 from dialogs.turns.reads.turns import due_dialogs
-from health import rewards
+from health import reward_log
 from health.configured import context_config
 
 logger = logging.getLogger(__name__)
@@ -147,7 +147,7 @@ def run_critic() -> None:
     now = timezone.now()
     for proposal in make_proposals(now=now):
         logger.info("The critic proposes %s", proposal)
-    gone = rewards.prune(before=now - timedelta(days=context_config().reward_log_days))
+    gone = reward_log.prune(before=now - timedelta(days=context_config().reward_log_days))
     if gone:
         logger.info("%s lines left the log of rewards", gone)
 

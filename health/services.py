@@ -16,7 +16,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from health.adapters import embeddings, minilm, summarizers
-from health.compaction import chain as chains
+from health.compaction import compact
 from health.compaction.config import ContextConfig, How, SelectPassages, chain_for
 from health.compaction.laws.invariants import broken_request
 from health.compaction.reading.messages import InvalidMessages, Orphans, Parsed, parse, render
@@ -100,8 +100,8 @@ def compact_messages(
                 return _untouched(state, Status.SKIPPED, Reason(Why.NO_MESSAGES))
             state = replace(state, units=parsed.units, overhead_tokens=overhead_tokens(model, tools))
             answer = _answers(embed, llm, llm_timeout_seconds)
-            compacting = chains.compact(state, kit, chain=names, judge=judge)
-            outcome = run(compacting, answer=answer, on_step=_harmless(on_step), clock=time.perf_counter)
+            steps = compact.compact(state, kit, chain=names, judge=judge)
+            outcome = run(steps, answer=answer, on_step=_harmless(on_step), clock=time.perf_counter)
             return _rendered(_fallen_back(outcome, embedder), parsed)
     except InvalidMessages:
         raise

@@ -54,7 +54,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("dialogs.common",),
     ("health.admin", "health.apps"),
     ("health.transcripts",),
-    ("health.services", "health.selectors", "health.rewards"),
+    ("health.services", "health.selectors", "health.reward_log"),
     ("health.adapters",),
     ("health.critic",),
     ("health.limits", "health.configured"),
@@ -275,7 +275,7 @@ def test_a_module_is_short_and_says_what_it_is() -> None:
     [
         ("health.monitor.levels", "import time", "health.monitor.levels imports time"),
         ("health.monitor.levels", "from health import compaction", "imports health.compaction"),
-        ("health.compaction.chain", "from health.monitor.levels import Usage", "imports health.monitor.levels"),
+        ("health.compaction.compact", "from health.monitor.levels import Usage", "imports health.monitor.levels"),
         # An import inside a function counts, and so does a relative one.
         ("health.services", "def late():\n    import dialogs.models", "imports dialogs.models"),
         ("dialogs.providers.openai", "from ..models import LLM", "imports dialogs.models"),

@@ -17,7 +17,7 @@ from dialogs.context.material import Material
 from dialogs.models import LLM, Dialog
 from dialogs.turns.state import MAX_RESTARTS
 from dialogs.turns.writes.events import Code, log
-from health import rewards
+from health import reward_log
 from health.compaction.config import RewardLog
 from health.compaction.terms.outcome import BreakingOutcome, CompactionOutcome
 from health.compaction.terms.reasons import Argument, Reason, Why, from_json
@@ -117,7 +117,9 @@ def keep_reward(run: CompactionRun | None, begun: Material, outcome: CompactionO
     if run is None or run.reward is None or context_config().reward_log is not RewardLog.ON:
         return
     try:
-        rewards.append(row_of(run, begun, outcome), unless=lambda: not Dialog.objects.filter(pk=run.dialog_id).exists())
+        reward_log.append(
+            row_of(run, begun, outcome), unless=lambda: not Dialog.objects.filter(pk=run.dialog_id).exists()
+        )
     except OSError:
         logger.exception("The reward of compaction %s is not logged", run.pk)
 
@@ -151,7 +153,7 @@ def row_of(run: CompactionRun, begun: Material, outcome: CompactionOutcome) -> d
 def _before(run: CompactionRun, begun: Material) -> dict[str, Any]:
     units = begun.state.units
     return {
-        "dialog": rewards.hash_of(run.dialog_id),
+        "dialog": reward_log.hash_of(run.dialog_id),
         "run": run.pk,
         "agent": run.dialog.agent_id,
         "llm": run.dialog.llm.slug,

@@ -29,10 +29,10 @@ from dialogs.llms.guard import config_of, guard_of
 from dialogs.models import LLM, Generation
 from health.adapters import embeddings
 from health.compaction import recovery
-from health.compaction.accounts import counted_from
-from health.compaction.chain import compact
+from health.compaction.compact import compact
 from health.compaction.config import ContextConfig, RecoveryMode
 from health.compaction.laws.floor import floor_of, irreducible, must_stay
+from health.compaction.reward import counted_from
 from health.compaction.runner import nobody
 from health.compaction.runner import run as run_to_its_end
 from health.compaction.strategies import REGISTRY

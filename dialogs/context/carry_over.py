@@ -22,7 +22,7 @@ from dialogs.transcript.reads.courses import earlier_ids
 from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.standing_rules import load, taken_back
 from dialogs.turns.reads.turns import dialog_to_drive
-from health.compaction.chain import compact
+from health.compaction.compact import compact
 from health.compaction.config import ContextConfig, RecoveryMode
 from health.compaction.laws.invariants import is_marked
 from health.compaction.reading.ledger import carry, extract

@@ -138,7 +138,7 @@ def with_unanswered(state: ContextState, context: Context) -> ContextState:
         for (unit, size), share in zip(late, shares, strict=False)
         if int(unit.id) > since and last + size <= share * room
     }
-    return state.having(replace(unit, pinned=True) if unit.id in kept else unit for unit in state.units)
+    return state.with_units(replace(unit, pinned=True) if unit.id in kept else unit for unit in state.units)
 
 
 def _room_of_words(state: ContextState) -> int:

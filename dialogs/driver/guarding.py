@@ -10,6 +10,7 @@ from dialogs.agents.reads import servers_to_ask
 from dialogs.compaction.reads.compaction import (
     compactions_of_request,
     compactions_without_growth,
+    has_freed_all,
     is_being_compacted,
     is_vain,
     last_run_of_course,
@@ -130,7 +131,12 @@ def read_guarding(
         running=is_being_compacted(dialog.pk),
         alone=_alone(sizing) if was_refused else None,
     )
-    return found if guard.refused or _is_left_as_it_is(found) else _with_floor(found, _RequestFloor.of(sizing, guard))
+    if guard.refused or _is_left_as_it_is(found):
+        return found
+    found = _with_floor(found, _RequestFloor.of(sizing, guard))
+    # Where nothing more can be freed that is said first.
+    freed_all = not found.stuck and has_freed_all(last, tokens=tokens, guard=guard)
+    return replace(found, spared=found.spared or freed_all)
 
 
 def _alone(sizing: Sizing) -> Reason | None:

@@ -65,7 +65,8 @@ class Guarding:
     # One of these compactions was made for the newest message.
     tried: bool = False
     vain: bool = False
-    # A run was applied a request or two ago, and this request still fits with the minimal answer.
+    # A run was applied a request or two ago, and this request still fits with the minimal answer. Or the last run freed
+    # all it could, and the context has hardly grown since.
     spared: bool = False
     stuck: Reason | None = None
     running: bool = False

@@ -1,4 +1,4 @@
-"""The account of a run: what was read, what was lost, how coherent the result is, and what the run was worth.
+"""The account of a run: how it ended, what of each message was read, and what was lost.
 
 Lost is what removed text said that a paraphrase destroys, and that stands in the context no more. It is found without a
 model and in one pass over both sides: facts are looked up, binding sentences by their runs of words.
@@ -6,12 +6,10 @@ model and in one pass over both sides: facts are looked up, binding sentences by
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
-from health.compaction.choosing.scoring import coherence, query_of
 from health.compaction.laws.weave import without_ledger
 from health.compaction.reading.digest import is_notice
 from health.compaction.reading.facts import Fact, FactKind, facts, is_binding, normal
@@ -20,7 +18,6 @@ from health.compaction.reading.ledger_patterns import may_bind
 from health.compaction.reading.quoting import sentences
 from health.compaction.reading.text import words
 from health.compaction.terms.outcome import (
-    BreakingOutcome,
     Code,
     CompactionOutcome,
     Extent,
@@ -28,16 +25,15 @@ from health.compaction.terms.outcome import (
     Loss,
     Receipt,
     Status,
-    Step,
 )
-from health.compaction.terms.ports import Attempt, Need, Read
+from health.compaction.terms.ports import Attempt, Read
 from health.compaction.terms.reasons import Reason, Why
-from health.compaction.terms.units import WRITTEN, ContextState, Kind, Priority, Role, Unit
+from health.compaction.terms.units import Kind, Role, Unit
 
 
 def applied(untouched: CompactionOutcome, best: Attempt) -> CompactionOutcome:
     """The outcome of what is taken. The ledger is carried on, so it neither leaves nor reads."""
-    before, after = untouched.state, untouched.state.having(best.state.units)
+    before, after = untouched.state, untouched.state.with_units(best.state.units)
     old, new = without_ledger(before).units, without_ledger(after).units
     return replace(
         untouched,
@@ -56,73 +52,6 @@ def applied(untouched: CompactionOutcome, best: Attempt) -> CompactionOutcome:
 
 def failed(untouched: CompactionOutcome, code: Code, why: Reason) -> CompactionOutcome:
     return replace(untouched, status=Status.FAILED, code=code, why=why)
-
-
-def coherence_of(before: ContextState, after: ContextState) -> Generator[Need, Any, tuple[float | None, float]]:
-    """Coherence of the result, and its difference to the original's own; None and 0 where it cannot be told."""
-    query = query_of(before)
-    try:
-        now = yield from coherence(before.units, after.units, query=query)
-        then = yield from coherence(before.units, before.units, query=query)
-    except Exception:
-        return None, 0.0
-    return now, now - then
-
-
-def rewarded(
-    outcome: CompactionOutcome, before: ContextState, steps: Sequence[Step], *, coherence_delta: float
-) -> CompactionOutcome:
-    """The outcome with its steps, and its reward for the engine's time in them all. What was skipped earned nothing.
-
-    How long a model took to answer says nothing of a chain: it depends on the machine that the model runs on.
-    """
-    outcome = replace(outcome, steps=tuple(steps))
-    if outcome.status is Status.SKIPPED:
-        return outcome
-    run = BreakingOutcome(
-        success=outcome.status is Status.APPLIED,
-        used_recovery=outcome.recovered is not None,
-        coherence_delta=coherence_delta,
-        tokens_reduced=outcome.estimated_tokens_before - outcome.estimated_tokens_after,
-        time_ms=sum(step.ms - step.waited_ms for step in steps),
-        priority_preserved=priority_preserved(before.units, outcome.state.units),
-        original_tokens=outcome.estimated_tokens_before,
-    )
-    return replace(outcome, breaking=run, reward=reward(run))
-
-
-def counted_from(outcome: CompactionOutcome, tokens_before: int) -> CompactionOutcome:
-    """The outcome with its reward for what the model was sent before, where a run chose from more than that."""
-    if outcome.breaking is None:
-        return outcome
-    reduced = tokens_before - outcome.estimated_tokens_after
-    run = replace(outcome.breaking, tokens_reduced=reduced, original_tokens=tokens_before)
-    return replace(outcome, breaking=run, reward=reward(run))
-
-
-# --- The reward of a run, from -2 to 2, for later learning ---
-SLOW_MS = 500
-LEAST, MOST = -2.0, 2.0
-
-
-def reward(run: BreakingOutcome) -> float:
-    """Success earns by coherence, tokens and priorities; recovery and slowness cost."""
-    earned = -1.0
-    if run.success:
-        share = run.tokens_reduced / run.original_tokens if run.original_tokens else 0.0
-        earned = 1.0 + run.coherence_delta * 0.5 + share * 0.3 + run.priority_preserved * 0.2
-    if run.used_recovery:
-        earned -= 0.7
-    if run.time_ms > SLOW_MS:
-        earned -= run.time_ms / 1000 * 0.1
-    return max(LEAST, min(MOST, earned))
-
-
-def priority_preserved(before: Sequence[Unit], after: Sequence[Unit]) -> float:
-    """The share of P1 messages that stand word for word, 1 where there are none. Handovers do not count."""
-    standing = {unit.id: unit.content for unit in after}
-    first = [unit for unit in before if unit.priority is Priority.P1 and unit.kind not in WRITTEN]
-    return sum(standing.get(unit.id) == unit.content for unit in first) / len(first) if first else 1.0
 
 
 # --- Coverage: of each message that left the context, how much was read by what replaced it ---

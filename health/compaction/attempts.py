@@ -1,12 +1,12 @@
-"""One strategy's turn, guarded: whatever it does wrong, the state stays as it was, and the note says what it was.
+"""Guards the turn of one strategy. If it raises, breaks a law or does not shrink the context, the state stays as it
+was, and the attempt says why: a failure lowers the quality of a compaction, never the availability of a dialog.
 
-After each turn the ledger is made anew and every law is checked. A strategy that raises, breaks a law or does not
-shrink changes nothing: a helper's failure lowers the quality of a compaction, never the availability of a dialog.
+After each turn the ledger is written anew and every law is checked.
 
-Where a strategy took more than the goal asked for, the best of it comes back, up to nine tenths of the goal: its
-numbers say what may go, never that the context is to be left half empty. Of messages that left come the passages that
-are worth most, as `select_passages` weighs them; then, whole, messages that were shortened. What a summary says word
-for word does not come back beside it.
+A strategy's numbers say what may go, not that the context must end up half empty. If it took more than the goal asks
+for, the context is refilled up to nine tenths of the goal: first with the passages of dropped messages that are worth
+most, as `select_passages` weighs them, then with shortened messages as they were. What a new summary says word for word
+does not come back.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ LEXICAL = "lexical"
 
 @dataclass
 class RunLog:
-    """What a run writes down on its way: the steps as they were timed, who embedded, and what binds at which state.
+    """What a run records: its steps with their times, the embedders that answered, and the ledger of each state.
 
-    `taken_back` are rules that bind no more, `laid_down` is what was said before the first of all units.
+    `taken_back` are rules that bind no more, `laid_down` is the ledger of what was said before the first unit.
     """
 
     taken_back: tuple[str, ...] = ()
@@ -57,9 +57,9 @@ class RunLog:
     extracted: list[tuple[tuple[Unit, ...], Ledger]] = field(default_factory=list)
 
     def entries(self, units: tuple[Unit, ...]) -> Ledger:
-        """The ledger's entries after these units, extracted once: reading all there is costs more than a strategy.
+        """The ledger of these units, extracted once: reading them all costs more than a strategy.
 
-        They are those that the run began with, where a step since left no room for all of what the user laid down.
+        It is the ledger that the run began with if these units lack something that the user laid down.
         """
         for known, entries in self.extracted:
             if known is units:
@@ -71,7 +71,7 @@ class RunLog:
 
     @property
     def unread(self) -> tuple[Reason, ...]:
-        """What could not be read of what was stated, and why: each once."""
+        """Why some statements could not be read: each reason once."""
         names = dict.fromkeys(entries.unread for _, entries in self.extracted if entries.unread)
         return tuple(Reason(Why.UNREAD, {"name": name}) for name in names)
 
@@ -82,7 +82,7 @@ class RunLog:
             self.steps.append(timed or step)
 
     def listening(self, asking: Generator[Need, Any, Any]) -> Generator[Need, Any, Any]:
-        """Asks what `asking` asks, and remembers which embedder answered. Returns what it returns."""
+        """Runs `asking` to its end, passes on its needs, and records which embedder answered."""
         answer: Any = None
         try:
             while True:
@@ -118,7 +118,7 @@ def attempted(
 
 
 def _filled(state: ContextState, attempt: Attempt, done: Attempt, kit: Kit) -> StrategyRun:
-    """The step with the best of what went, if that is as lawful and still at the goal; else the step as it was."""
+    """The refilled step, if it keeps the laws and the goal; else the step as it was."""
     try:
         more: Attempt = yield from refilled(without_ledger(state), attempt, kit)
         if more.state.units == attempt.state.units:
@@ -136,7 +136,7 @@ def _checked(state: ContextState, attempt: Attempt, kit: Kit, *, recovering: boo
     faults = broken(before, units, may_change=attempt.forced_ids)
     if faults:
         return unchanged(state, Reason(Why.LAW_BROKEN, {"why": faults[0]}))
-    after = state.having(units)
+    after = state.with_units(units)
     # What must stay leaves no room: a ledger of it may take what was gained for now.
     has_to = bool(attempt.forced) and not state.fits
     if after.estimated_tokens >= state.estimated_tokens and not (has_to or _lets_the_ledger_in(state, after)):
@@ -145,7 +145,7 @@ def _checked(state: ContextState, attempt: Attempt, kit: Kit, *, recovering: boo
 
 
 def _lets_the_ledger_in(state: ContextState, after: ContextState) -> bool:
-    """Whether what the user laid down takes all that was gained: a step before this one had left it no room."""
+    """Does the ledger grow by all that was gained? Then an earlier step had left it no room."""
     gained = ledger_tokens(after) - ledger_tokens(state)
     return after.fits and gained > 0 and after.estimated_tokens - gained < state.estimated_tokens
 
@@ -155,7 +155,7 @@ REFILLED_SHARE = 0.9
 
 def refilled(before: ContextState, attempt: Attempt, kit: Kit) -> StrategyRun:
     """What the strategy made of `before`, filled up again; the attempt itself where there is nothing to fill."""
-    after = before.having(kit.counted(attempt.state.units))
+    after = before.with_units(kit.counted(attempt.state.units))
     aims = targets(before.config, limit=before.limit)
     # Less where the ledger could then pass what is acceptable.
     target = min(int(REFILLED_SHARE * aims.goal), aims.accept - tokens(before.config.ledger_share, before.limit))
@@ -171,7 +171,7 @@ def refilled(before: ContextState, attempt: Attempt, kit: Kit) -> StrategyRun:
 def _with_passages(before: ContextState, attempt: Attempt, kit: Kit, *, target_tokens: int) -> StrategyRun:
     after = attempt.state
     gone = _may_return(before.units, after.units)
-    merged = before.having(_merged(before.units, after.units, gone))
+    merged = before.with_units(_merged(before.units, after.units, gone))
     kept = frozenset(unit.id for unit in after.units)
     frame = Frame(kept=kept, room=target_tokens - after.estimated_tokens)
     known = {unit.id for unit in before.units}
@@ -184,12 +184,12 @@ def _with_passages(before: ContextState, attempt: Attempt, kit: Kit, *, target_t
     units = view.fitting(order, budget_tokens=target_tokens) if order else None
     if units is None or merged.overhead_tokens + total(units) > target_tokens or not _is_more(units, after.units):
         return attempt
-    filled = merged.having(_without_filled_gaps(units, before.units))
+    filled = merged.with_units(_without_filled_gaps(units, before.units))
     return replace(attempt, state=filled, reads=attempt.reads + read_in_full(gone))
 
 
 def _may_return(before: Sequence[Unit], after: Sequence[Unit]) -> tuple[Unit, ...]:
-    """What left; of what compaction wrote only digests, as they are passages themselves."""
+    """The dropped messages. Of units that compaction wrote only digests may return: they consist of passages."""
     standing = {unit.id for unit in after}
     gone = (unit for unit in before if unit.id not in standing)
     return tuple(unit for unit in gone if unit.kind not in WRITTEN or is_digest(unit))
@@ -210,7 +210,7 @@ def _plain(text: str) -> str:
 
 
 def _merged(before: Sequence[Unit], after: Sequence[Unit], gone: Sequence[Unit]) -> list[Unit]:
-    """What stands, as it stands, what was written, and what may return, in the order of the conversation."""
+    """The units that stand, new ones among them, and those that may return, in the order of the conversation."""
     place = {name: at for at, unit in enumerate(before) for name in (unit.id, *unit.source_ids)}
     own = {unit.id: at for at, unit in enumerate(before)}
     placed: list[tuple[float, Unit]] = []
@@ -236,7 +236,7 @@ def _is_more(units: Sequence[Unit], than: Sequence[Unit]) -> bool:
 
 
 def _without_filled_gaps(units: Sequence[Unit], before: Sequence[Unit]) -> Iterator[Unit]:
-    """Without the marks of gaps that are none any more: the notice of the choice tells of what is left out."""
+    """Without new placeholders of messages that are back: the notice of the choice says that something is left out."""
     known = {unit.id for unit in before}
     back = {source for unit in units if unit.kind is not Kind.PLACEHOLDER for source in unit.sources}
     for unit in units:
@@ -246,7 +246,7 @@ def _without_filled_gaps(units: Sequence[Unit], before: Sequence[Unit]) -> Itera
 
 
 def _with_whole(before: ContextState, attempt: Attempt, *, stood: frozenset[str], target_tokens: int) -> Attempt:
-    """Messages that the strategy shortened as they were, the newest first."""
+    """With shortened messages as they were before, the newest first, as far as there is room."""
     short = {unit.id: unit for unit in attempt.state.units if unit.id in stood}
     room = target_tokens - attempt.state.estimated_tokens
     back: dict[str, Unit] = {}
@@ -256,4 +256,4 @@ def _with_whole(before: ContextState, attempt: Attempt, *, stood: frozenset[str]
             if more <= room:
                 back[unit.id] = unit
                 room -= more
-    return replace(attempt, state=attempt.state.having(back.get(unit.id, unit) for unit in attempt.state.units))
+    return replace(attempt, state=attempt.state.with_units(back.get(unit.id, unit) for unit in attempt.state.units))

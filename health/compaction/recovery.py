@@ -1,8 +1,7 @@
-"""When the chain's best still does not fit: what must stay is kept, the rest goes to the archive, and this is said.
+"""Recovery, when the chain's best result does not fit: what must stay is kept, the rest goes to the archive.
 
-`fresh_start` writes a handover, `truncate` a placeholder, `bare` nothing; `room_for_ledger` comes where all fits but
-what the user laid down. Where what must stay is itself too much, it
-was shortened before (`shortening`).
+`fresh_start` writes a handover for the rest, `truncate` a placeholder, `bare` nothing. `room_for_ledger` comes where
+all fits except what the user laid down. What must stay was shortened before, if it was too much (`shortening`).
 """
 
 from __future__ import annotations
@@ -32,12 +31,14 @@ def fresh_start(state: ContextState, kit: Kit) -> StrategyRun:
     gone = tuple(unit for unit in state.units if unit.id not in ids)
     room = _room_for_handover(kept, state, kit)
     if not gone or room < LEAST_HANDOVER:
-        return Attempt(state=state.having(kept), changed=True, why=Reason(Why.NO_ROOM_FOR_HANDOVER) if gone else None)
+        return Attempt(
+            state=state.with_units(kept), changed=True, why=Reason(Why.NO_ROOM_FOR_HANDOVER) if gone else None
+        )
     written: Attempt = yield from handover(gone, state, kit, budget_tokens=min(room, total(gone) - 1))
     if total(written.state.units) >= total(gone):
-        return Attempt(state=state.having(kept), changed=True)
+        return Attempt(state=state.with_units(kept), changed=True)
     units = _placed(written.state.units, kept, state.units)
-    return Attempt(state=state.having(units), changed=True, why=written.why, reads=written.reads)
+    return Attempt(state=state.with_units(units), changed=True, why=written.why, reads=written.reads)
 
 
 def _room_for_handover(kept: Sequence[Unit], state: ContextState, kit: Kit) -> int:
@@ -59,7 +60,7 @@ def bare(state: ContextState, kit: Kit) -> StrategyRun:
     units = standing(state.units)
     if units == state.units:
         return unchanged(state, Why.NOTHING_MORE)
-    return Attempt(state=state.having(units), changed=True, why=Reason(Why.ONLY_WHAT_MUST_STAY))
+    return Attempt(state=state.with_units(units), changed=True, why=Reason(Why.ONLY_WHAT_MUST_STAY))
 
 
 def room_for_ledger(state: ContextState, kit: Kit) -> StrategyRun:
@@ -91,7 +92,7 @@ def handover(gone: Sequence[Unit], state: ContextState, kit: Kit, *, budget_toke
     summary = yield from summaries.summary(gone, max_tokens=budget_tokens - frame, kit=kit, focus=state.task)
     content = _framed(f"{summary.text}\n{archived}", state.task)
     unit = written_for(gone, Kind.SUMMARY, "handover", content, priority=Priority.P1)
-    return Attempt(state=state.having(kit.counted([unit])), changed=True, why=summary.why, reads=summary.reads)
+    return Attempt(state=state.with_units(kit.counted([unit])), changed=True, why=summary.why, reads=summary.reads)
 
 
 def _framed(summary: str, task: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from health.compaction.chain import Compacting
+from health.compaction.compact import Compacting
 from health.compaction.terms.outcome import CompactionOutcome, Step
 from health.compaction.terms.ports import Answer, Embed, Embedded, Need, Prune, Summarise, Summarised
 

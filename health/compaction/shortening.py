@@ -1,16 +1,16 @@
-"""What must stay, made short where it is more than the room: so that there is always a result.
+"""Shortens what must stay where it is more than the room, so that there is always a result.
 
-The steps of `STEPS` come in order. Each takes no more than is needed, and comes only where those before it, at their
-least, did not suffice. Whatever they touch is named. Never touched are the instructions and the newest typed message,
-but where an agent is at work on one that alone would leave no room for what it did.
-Older rounds and an earlier handover are not among them: they are no part of what must stay, and recovery tells them.
+The reductions of `STEPS` come in order. Each takes no more than is needed, and only if those before it did not suffice
+at their utmost. Every message that they touch is named. Instructions are never touched, nor is the newest typed
+message, unless an agent is at work on one that leaves no room for that work.
+Older rounds and an earlier handover need not stay: recovery writes what they said into a new handover.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from health.compaction.config import RecoveryMode
 from health.compaction.laws.floor import LEAST_ROOM, must_stay, oversized, standing
@@ -46,18 +46,19 @@ Units = tuple[Unit, ...]
 Size = Callable[[ContextState, Kit], int]
 Take = Callable[[ContextState, int, Kit], Units]
 
-# Of what instructions, tools and the newest typed message leave, the first request has no more than this share.
+# The most that the first request may take of what instructions, tools and the newest typed message leave.
 FIRST_REQUEST_SHARE = 0.45
-# The message that is worked on, where it does not fit, has this share of what is left.
+# The most that the message that is worked on may take of the room, if it does not fit.
 NEWEST_SHARE = 0.9
-# What is shortened lays more into the ledger, which leaves less room: so one try may not be enough.
+# The shorter a message, the more of it the ledger carries, and the less room is left: one try may not be enough.
 TRIES = 4
-# What is left of a text where nothing else helps, in tokens.
+# If nothing else helps, a text is cut to its beginning, of so many tokens.
 HEAD_TOKENS = 12
+ONLY_HEAD: Mapping[str, Any] = {"least": HEAD_TOKENS, "note": HEAD_NOTE, "head_share": 1.0}
 
 
 class Reduction(NamedTuple):
-    """`size` is what is not to be over the limit, `take` makes the units with so many tokens less, if they can be."""
+    """`size` must not be above the limit; `take` returns the units with so many tokens less, as far as possible."""
 
     why: Why
     size: Size
@@ -65,7 +66,7 @@ class Reduction(NamedTuple):
 
 
 def make_room(state: ContextState, kit: Kit) -> StrategyRun:
-    """The state with what must stay short enough, as a strategy that names what it touched."""
+    """A strategy: the state with what must stay short enough, and the messages that were touched."""
     yield from ()
     units, forced = state, list[ForcedShortening]()
     while further := _further(units, kit):
@@ -77,7 +78,8 @@ def make_room(state: ContextState, kit: Kit) -> StrategyRun:
 
 
 def _further(state: ContextState, kit: Kit) -> list[tuple[ContextState, ForcedShortening]]:
-    """The table once: each step that had to be taken, and what it led to. Another first request may come of it."""
+    """The table once: each reduction that was needed, and the state after it. Another message may be the first request
+    then, so the table is gone through again."""
     found: list[tuple[ContextState, ForcedShortening]] = []
     steps = ONLY_RESULTS if state.config.recovery_mode is RecoveryMode.ERROR else STEPS
     for step in () if _suffices(state, kit) else steps:
@@ -89,20 +91,20 @@ def _further(state: ContextState, kit: Kit) -> list[tuple[ContextState, ForcedSh
 
 
 def _suffices(state: ContextState, kit: Kit) -> bool:
-    """Whether what must stay fits beside the largest ledger there can be: then no step is measured."""
+    """Does what must stay fit beside the largest possible ledger? Then no reduction is measured."""
     most = _bare(without_ledger(state), kit) + tokens(state.config.ledger_share, state.limit)
     return _over_share(state) <= 0 and max(most, _bare(state, kit), _newest_alone(state, kit)) <= state.limit
 
 
 def taken(step: Reduction, state: ContextState, kit: Kit) -> ContextState:
-    """What the step makes of a state that needs it: the first goal that is in reach, or the least."""
+    """The state after this reduction, if it needs one: at the first goal within reach, else as short as possible."""
     less = state
     if _measured(step.size, ByIdentity(state), ByIdentity(kit)) <= state.limit:
         return less
     for size, goal in dict.fromkeys(_goals(step, state)):
         excess = _measured(size, ByIdentity(state), ByIdentity(kit)) - goal
         for _ in range(TRIES):
-            before, less = less, state.having(step.take(state, excess, kit))
+            before, less = less, state.with_units(step.take(state, excess, kit))
             if less.units == before.units:
                 break
             over = _measured(size, ByIdentity(less), ByIdentity(kit)) - goal
@@ -119,7 +121,8 @@ def _measured(size: Size, state: ByIdentity[ContextState], kit: ByIdentity[Kit])
 
 
 def _goals(step: Reduction, state: ContextState) -> Iterator[tuple[Size, int]]:
-    """What is acceptable, else the limit; what need not leave room for a ledger does so if it can."""
+    """Sizes and the tokens that they are to come to: what is acceptable, else the limit. A reduction that need not
+    leave room for a ledger tries to leave it first."""
     if step.size is _newest_alone:
         yield _newest_alone, state.limit
         return
@@ -130,7 +133,7 @@ def _goals(step: Reduction, state: ContextState) -> Iterator[tuple[Size, int]]:
 
 
 def _forced(why: Why, before: ContextState, after: ContextState) -> ForcedShortening:
-    """The step by name, with the messages that it touched and their tokens."""
+    """The reduction as a reason that names the messages it touched, and their tokens before and after."""
     now, known = {unit.id: unit for unit in after.units}, {unit.id for unit in before.units}
     touched = [unit for unit in before.units if now.get(unit.id) != unit]
     left = [now[unit.id] for unit in touched if unit.id in now]
@@ -144,7 +147,7 @@ def _forced(why: Why, before: ContextState, after: ContextState) -> ForcedShorte
     )
 
 
-# Sizes.
+# --- Sizes, in tokens ---
 
 
 def _bare(state: ContextState, kit: Kit) -> int:
@@ -173,7 +176,7 @@ def _over_share(state: ContextState) -> int:
     return total(_firsts(state)) - int(FIRST_REQUEST_SHARE * max(0, room))
 
 
-# Who gives way.
+# --- Which units are shortened ---
 
 
 def _firsts(state: ContextState) -> Units:
@@ -217,7 +220,7 @@ def _is_free(piece: Units) -> bool:
     return not any(is_marked(unit) for unit in piece)
 
 
-# What they give.
+# --- How they are shortened ---
 
 
 def _shorter(state: ContextState, excess: int, kit: Kit, *, who: Callable[[ContextState], Units]) -> Units:
@@ -238,8 +241,7 @@ def _shorter_newest(state: ContextState, excess: int, kit: Kit) -> Units:
 
 
 def _head_of_newest(state: ContextState, excess: int, kit: Kit) -> Units:
-    may = _ids(_worked_on(state))
-    return evened(state.units, may=may, excess=excess, kit=kit, least=HEAD_TOKENS, note=HEAD_NOTE, head_share=1.0)
+    return evened(state.units, may=_ids(_worked_on(state)), excess=excess, kit=kit, **ONLY_HEAD)
 
 
 def _shorter_results(state: ContextState, excess: int, kit: Kit) -> Units:
@@ -284,7 +286,7 @@ def _digested(state: ContextState, excess: int, kit: Kit) -> Units:
 def _heads(state: ContextState, excess: int, kit: Kit) -> Units:
     """Short heads of what stands unmarked, but for results, which would be JSON no longer."""
     may = {unit.id for unit in _unmarked(state) if unit.role is not Role.TOOL and unit.kind not in WRITTEN}
-    short = evened(state.units, may=may, excess=excess, kit=kit, least=HEAD_TOKENS, note=HEAD_NOTE, head_share=1.0)
+    short = evened(state.units, may=may, excess=excess, kit=kit, **ONLY_HEAD)
     known = {unit.id: unit for unit in state.units}
     return kit.counted(
         unit if unit.content or not known[unit.id].content else unit.saying(GAP.strip()) for unit in short

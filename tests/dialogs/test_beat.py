@@ -15,11 +15,11 @@ from redis import Redis
 
 from dialogs import sweeper
 from dialogs.models import Dialog
-from health import rewards
+from health import reward_log
 from health.models import Proposal
 from tests.dialogs.compacting_builders import a_history, guard
 from tests.dialogs.learning.test_proposals import over_hits
-from tests.health.test_rewards import a_row
+from tests.health.test_reward_log import a_row
 
 
 @pytest.fixture(autouse=True)
@@ -81,9 +81,9 @@ def test_a_beat_proposes_and_forgets_old_rewards(dialog: Dialog) -> None:
     a_history(dialog, pairs=12, sentences=60)
     over_hits(dialog.agent)
     for days in (31, 1):
-        rewards.append(a_row(at=timezone.now() - timedelta(days=days), run=days))
+        reward_log.append(a_row(at=timezone.now() - timedelta(days=days), run=days))
 
     assert sweeper.keep_beat()
 
     assert Proposal.objects.get().agent == dialog.agent
-    assert [row["stateBefore"]["run"] for row in rewards.rows()] == [1]
+    assert [row["stateBefore"]["run"] for row in reward_log.rows()] == [1]

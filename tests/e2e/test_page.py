@@ -317,9 +317,9 @@ def test_a_page_notices_by_itself_that_its_socket_died_says_so_and_connects_anew
 
     died = True
     ask(other, "healthy again")
-    page.clock.fast_forward(29_000)
+    page.clock.fast_forward(10_000)
     assert len(sockets) == 1
-    page.clock.fast_forward(5_000)
+    page.clock.fast_forward(21_000)
 
     expect(answers(page)).to_have_count(2)
     assert page.evaluate("() => window.said") == ["Connection lost. Reconnecting…", ""]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from health.compaction import chain as chains
+from health.compaction import compact
 from health.compaction.config import ContextConfig, How, PrioritizeRecent
 from health.compaction.laws.invariants import broken_request
 from health.compaction.reading.messages import InvalidMessages, Orphans
@@ -365,7 +365,7 @@ def test_a_fault_of_ours_is_told_and_leaves_the_messages_as_they_were(monkeypatc
     def broken(*args: Any, **options: Any) -> Any:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr(chains, "compact", broken)
+    monkeypatch.setattr(compact, "compact", broken)
 
     outcome = sound(a_chat(), limit_tokens=1200)
 

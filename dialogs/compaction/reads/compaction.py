@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db.models import BigIntegerField, IntegerField, Q, QuerySet, UUIDField
 from django.utils import timezone
 
+from dialogs.llms.guard import Guard
 from dialogs.models import Generation, Message
 from dialogs.models.message import MessageOrigin
 from dialogs.turns.reads.turns import LARGE
@@ -154,6 +155,13 @@ def is_vain(run: CompactionRun | None, *, leaf: Message, tokens: int, limit: int
         return False
     gained = run.estimated_after is not None and run.estimated_after < 0.9 * run.estimated_before
     return not gained and tokens < run.estimated_before + limit / 10
+
+
+def has_freed_all(run: CompactionRun | None, *, tokens: int, guard: Guard) -> bool:
+    """Was this run applied without reaching its goal, and has the context grown since by less than a tenth of the
+    limit? Another would free nothing."""
+    after = run.estimated_after if run and run.status == Status.APPLIED else None
+    return after is not None and after > guard.config.goal * guard.limit and tokens < after + guard.limit / 10
 
 
 def last_run_of_course(course_id: int) -> CompactionRun | None:

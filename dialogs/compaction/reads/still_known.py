@@ -20,7 +20,7 @@ from dialogs.models.message import INSERTED, MessageOrigin
 from dialogs.transcript.standing_rules import load, taken_back
 from dialogs.turns.reads.turns import dialog_to_drive
 from health.adapters import embeddings
-from health.compaction.chain import compact
+from health.compaction.compact import compact
 from health.compaction.reading.ledger import Entry, EntryKind, Presence, extract, presence_of
 from health.compaction.reading.ledger_page import normal
 from health.compaction.runner import run

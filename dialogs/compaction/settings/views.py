@@ -52,7 +52,7 @@ from dialogs.transcript.views import (
     person_of,
     staff_only,
 )
-from health import rewards
+from health import reward_log
 from health.compaction.config import TRIM, ContextConfig
 from health.compaction.strategies import REGISTRY
 from health.compaction.terms.configuration import AGENTS, WHEN_FULL
@@ -127,7 +127,7 @@ def take_out(request: HttpRequest) -> HttpResponse:
 @require_POST
 def take_out_rewards(request: HttpRequest) -> HttpResponse:
     """Export the log of rewards as JSONL, as `manage.py rewards export` does."""
-    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rewards.rows()]
+    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in reward_log.rows()]
     record_reward_export(lines=len(lines), by=person_of(request))
     headers = {"Content-Disposition": 'attachment; filename="rewards.jsonl"'}
     return HttpResponse("".join(lines), content_type="application/jsonl; charset=utf-8", headers=headers)

@@ -21,7 +21,7 @@ from django.utils.translation import gettext_lazy
 from dialogs.common.errors import DialogError
 from dialogs.llms.guard import LMSTUDIO_CHAIN, active_guard, by_limit, config_of, room_of
 from dialogs.models import Agent, Dialog
-from health.compaction.chain import DEFAULT_CHAIN
+from health.compaction.compact import DEFAULT_CHAIN
 from health.compaction.config import ContextConfig, How, chain_for
 from health.compaction.strategies import REGISTRY
 from health.models import WhatIf

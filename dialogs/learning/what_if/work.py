@@ -31,7 +31,7 @@ from dialogs.llms.guard import active_guard, config_of
 from dialogs.models import Agent, Dialog
 from health.adapters import embeddings
 from health.compaction.accounts import BINDING, MOST_LOSSES
-from health.compaction.chain import compact
+from health.compaction.compact import compact
 from health.compaction.config import ContextConfig
 from health.compaction.runner import run
 from health.compaction.terms.outcome import CompactionOutcome, Loss, Status

@@ -25,7 +25,7 @@ from dialogs.transcript.attachments import hashes_in
 from dialogs.transcript.search import index_words
 from dominds.prepared import prepared
 from dominds.rows import insert, new, update
-from health import rewards
+from health import reward_log
 
 # The columns that change when an answer becomes due.
 WANTED = (
@@ -221,7 +221,7 @@ def _erase(row: Dialog) -> None:
     row.delete()
     _drop_unused(blobs)
     # Last: a run that is logged after this finds its dialog gone.
-    transaction.on_commit(lambda: rewards.forget(dialog_id))
+    transaction.on_commit(lambda: reward_log.forget(dialog_id))
     changed_on_commit(dialog_id)
 
 

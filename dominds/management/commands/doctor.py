@@ -217,7 +217,7 @@ def examined(provider: Provider) -> CheckResult:
         return ok(name, result.text)
     if provider.origin == Origin.DEMO and not lock.is_used(settings.DOMINDS_DATA_DIR):
         return note(name, f"runs while `{settings.COMMAND} up` does")
-    return wrong(name, result.text, fix="correct its address or its key in the admin")
+    return wrong(name, result.text, fix="start its server, or correct its address or its key in the admin")
 
 
 def limits() -> Iterator[CheckResult]:

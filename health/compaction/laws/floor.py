@@ -1,7 +1,7 @@
-"""What no compaction can remove, and who is to blame when that alone is too much: a diagnosis instead of a loop.
+"""The floor: what no compaction can remove. Where it is more than the limit, a diagnosis names its largest parts.
 
-The floor is every cut with something protected in it, and what is sent besides units. Only texts that are not
-themselves protected, and results of the open round, can give way, as a last resort: each to its head and tail.
+It is every cut with a protected unit, and what is sent besides units. As a last resort texts that are not protected
+themselves, and results of the open round, are shortened to head and tail.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _overhead(state: ContextState, tokens: int) -> Contributor:
 
 
 def diagnosis(floor: Floor, *, limit: int, named: Argument | None = None) -> Reason:
-    """Who is to blame, and what a person can do about it. `named`: the limit as the sentence names it."""
+    """Which parts of the floor are largest, and what a person can do. `named`: the limit as the sentence names it."""
     first = sum(share.tokens for share in floor.shares if share.why is Why.P1)
     culprit, needed = (Why.P1_ALONE, first) if first > limit else (Why.CANNOT_FREE_MORE, floor.tokens)
     shown = limit if named is None else named

@@ -36,7 +36,7 @@ def ledger_beside(kept: Sequence[Unit], state: ContextState, kit: Kit) -> int:
 
 
 def is_squeezed(state: ContextState, kit: Kit, *, only_rules: bool) -> bool:
-    """Whether a ledger of its full share would say more that the user laid down, and that stands nowhere else."""
+    """Would a ledger with its full share of the limit hold more of what the user laid down and stands nowhere else?"""
     share, has = tokens(state.config.ledger_share, state.limit), ledger_tokens(state)
     if state.estimated_tokens - has + share <= state.limit:
         return False

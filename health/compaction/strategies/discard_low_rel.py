@@ -40,7 +40,7 @@ def discard_low_rel(state: ContextState, kit: Kit) -> StrategyRun:
     units = placeholders.with_gaps(state.units, gone, state.config, kit, brief=placeholders.LOW_RELEVANCE)
     if units == state.units:
         return unchanged(state, Why.LARGER_THAN_SHARE)
-    return (yield from _if_coherent(state, state.having(units), kit))
+    return (yield from _if_coherent(state, state.with_units(units), kit))
 
 
 def _lowest(candidates: Sequence[Cut], scores: dict[str, float], allowed: int) -> Iterator[Cut]:

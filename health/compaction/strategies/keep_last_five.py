@@ -37,7 +37,7 @@ def keep_last_five(state: ContextState, kit: Kit) -> StrategyRun:
     earlier = _before_the_last(KEPT_MESSAGES, found, state)
     newer = _before_the_last(LEAST_MESSAGES, found, state)[len(earlier) :]
     gone = [*earlier, *oldest(newer, _excess_without(earlier, newer, state, kit))]
-    dropped = state.having(placeholders.with_one(state, ids_of(gone), kit))
+    dropped = state.with_units(placeholders.with_one(state, ids_of(gone), kit))
     after = _with_short_results(dropped, kit)
     if after.units == state.units:
         return unchanged(state, Why.ONLY_LAST_AND_PROTECTED)
@@ -53,12 +53,12 @@ def keep_last_five(state: ContextState, kit: Kit) -> StrategyRun:
 def passages_keep_last_five(state: ContextState, kit: Kit) -> StrategyRun:
     begin = len(state.units) - KEPT_MESSAGES
     held = ids_of(cut for cut in cuts(state.units) if not cut.protected and cut.start + len(cut.units) > begin)
-    guarded = state.having(replace(unit, pinned=True) if unit.id in held else unit for unit in state.units)
+    guarded = state.with_units(replace(unit, pinned=True) if unit.id in held else unit for unit in state.units)
     attempt: Attempt = yield from select_passages(guarded, kit)
     if not attempt.changed:
         return unchanged(state, attempt.why)
     own = {unit.id: unit for unit in state.units if unit.id in held}
-    return replace(attempt, state=state.having(own.get(unit.id, unit) for unit in attempt.state.units))
+    return replace(attempt, state=state.with_units(own.get(unit.id, unit) for unit in attempt.state.units))
 
 
 def _before_the_last(messages: int, found: Sequence[Cut], state: ContextState) -> list[Cut]:
@@ -83,4 +83,4 @@ def _with_short_results(state: ContextState, kit: Kit) -> ContextState:
     free = [unit for cut in cuts(state.units) if not cut.protected for unit in cut.units]
     results = frozenset(unit.id for unit in free if unit.role is Role.TOOL)
     excess = state.estimated_tokens - state.limit
-    return state.having(evened(state.units, may=results, excess=excess, kit=kit))
+    return state.with_units(evened(state.units, may=results, excess=excess, kit=kit))

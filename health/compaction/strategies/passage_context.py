@@ -1,4 +1,4 @@
-"""The context that a choice of passages makes: units kept, messages shortened in place, digests of rounds."""
+"""Builds the context of chosen passages: kept units, messages shortened in place, digests of tool rounds."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class PassageContext:
         return made.units if made.tokens < self.state.estimated_tokens else None
 
     def _longest(self, order: Sequence[Chosen], budget_tokens: int) -> tuple[int, SizedUnits]:
-        """How many of the first fit, and what they make. Few tries: all, then what should fit by the one before."""
+        """How many of the first choices fit, and the units. All are tried, then as many as the last try suggests."""
         sizes = [0, *accumulate(map(self._size, order))]
         fits, over, number = 0, len(order) + 1, len(order)
         best: SizedUnits | None = None
@@ -123,7 +123,7 @@ class PassageContext:
 
     @cached_property
     def _standing(self) -> dict[int, Unit | None]:
-        """What is kept, by its place: without what is no longer in force, or not at all where it says nothing else."""
+        """The kept units by their place, without what is no longer in force; None where nothing else was in one."""
         kept = ((at, unit) for at, unit in enumerate(self.state.units) if unit.id in self.frame.kept)
         left = ((at, self.frame.reduced.get(unit.id, unit)) for at, unit in kept)
         return {at: unit if unit is self.state.units[at] or unit.content else None for at, unit in left}

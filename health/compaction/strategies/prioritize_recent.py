@@ -41,7 +41,7 @@ def prioritize_recent(state: ContextState, kit: Kit) -> StrategyRun:
     dropped = [cut for cut in candidates if cut.units[0].id in gone]
     mean = sum(score(cut, relevance.scores) for cut in dropped) / len(dropped)
     figures = {"count": len(dropped), "most": len(candidates), "found": mean, "least": threshold}
-    return Attempt(state=state.having(units), changed=True, why=Reason(Why.BELOW_RELEVANCE, figures))
+    return Attempt(state=state.with_units(units), changed=True, why=Reason(Why.BELOW_RELEVANCE, figures))
 
 
 def _before(going: Sequence[Cut], candidates: Sequence[Cut]) -> list[Cut]:

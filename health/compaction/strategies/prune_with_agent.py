@@ -220,4 +220,4 @@ def _applied(chosen: Sequence[Change], written: dict[Change, Unit], state: Conte
     summarised = {one for change in chosen if change.text for one in change.ids}
     dropped = frozenset(one for change in chosen if not change.text for one in change.ids)
     units = (at_last.get(unit.id, unit) for unit in state.units if unit.id in at_last or unit.id not in summarised)
-    return state.having(placeholders.with_gaps(units, dropped, state.config, kit))
+    return state.with_units(placeholders.with_gaps(units, dropped, state.config, kit))

@@ -31,21 +31,20 @@ from health.compaction.terms.units import UNTAGGED, ContextState, Role, Unit, to
 
 # The newest messages stay whole within this share of what is free, what the user typed within that one.
 TAIL_SHARE, USER_SHARE = 0.07, 0.45
-# A row of a result that holds what somebody took up is worth so much more.
+# Factors of worth: a row of a tool's result that somebody took up later; a statement of the user (questions have
+# answers, mostly); a value that holds; what changed a value; a reply that names what a value is of. Set on one half of
+# conversations with statements and corrections, judged on the other.
 IN_PLAY = 1.25
-# So is a statement of the user: a question has its answer, mostly. More so a value that holds, what changed one, and a
-# reply that names of what a value is. Set on one half of conversations with statements and corrections, judged on the
-# other.
 STATEMENT, HOLDS, CHANGED, NAMED = 2.0, 6.0, 12.0, 7.0
-# What was stated last is worth so many times what was stated first: it may change that in words that nobody foresaw.
+# The last statement is worth so many times the first: it may change that one in words that no pattern knows.
 LAST_STATED = 1.3
 LINE_TOKENS = 3
-# What is tagged P3, P2, or neither is worth, against the others: no passage of the first two comes before one without.
+# By `turn_to_leave`, the factor of a passage's worth: no passage tagged P3 or P2 comes before one that is not.
 LATER = (1e-6, 1e-3, 1.0)
-# So many tokens more are chosen than there is room for: what fits shows when all is counted together, and where a long
-# piece does not, short ones take its place.
+# So many more tokens are chosen than there is room for. What fits is known only when all is counted together; short
+# passages take the place of a long one that does not.
 SPARE = 400
-# Less room than this is not filled with what says nothing new, in tokens.
+# Where fewer tokens are left, the room is not filled with what says nothing new.
 LEAST_ROOM = 40
 
 
@@ -65,7 +64,7 @@ def select_passages(state: ContextState, kit: Kit) -> StrategyRun:
     if more is state:
         return attempt
     fuller = yield from passages_within(target, more, kit)
-    return replace(fuller, state=state.having(fuller.state.units)) if fuller.changed else attempt
+    return replace(fuller, state=state.with_units(fuller.state.units)) if fuller.changed else attempt
 
 
 def passages_within(target: int, state: ContextState, kit: Kit) -> StrategyRun:
@@ -80,7 +79,7 @@ def passages_within(target: int, state: ContextState, kit: Kit) -> StrategyRun:
         return unchanged(state, Why.PASSAGES_NOT_SMALLER)
     # Every chunk of what is not kept was weighed: all of it was read.
     reads = read_in_full(unit for unit in state.units if unit.id not in frame.kept)
-    return Attempt(state=state.having(units), changed=True, reads=reads, forced=left_out_of_request(frame, state))
+    return Attempt(state=state.with_units(units), changed=True, reads=reads, forced=left_out_of_request(frame, state))
 
 
 def _without_idle_ledger(state: ContextState, attempt: Attempt, kit: Kit) -> ContextState:

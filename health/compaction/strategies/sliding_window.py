@@ -38,7 +38,7 @@ def sliding_window(state: ContextState, kit: Kit) -> StrategyRun:
     units = placeholders.with_one(state, gone, kit)
     if units == state.units:
         return unchanged(state, Why.LESS_THAN_PLACEHOLDER)
-    return Attempt(state=state.having(units), changed=True)
+    return Attempt(state=state.with_units(units), changed=True)
 
 
 def _messages(cut: Cut) -> int:

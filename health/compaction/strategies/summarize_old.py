@@ -41,7 +41,7 @@ def summarize_old(state: ContextState, kit: Kit) -> StrategyRun:
     )
     if not written.text:
         return _truncated(state, kit, old, Why.NO_SUMMARY_FITS)
-    after = state.having(_replaced(state, gone, written.text, kit))
+    after = state.with_units(_replaced(state, gone, written.text, kit))
     if after.estimated_tokens >= state.estimated_tokens:
         return unchanged(state, Why.SUMMARY_NOT_SMALLER)
     coherence = yield from scoring.coherence(state.units, after.units, query=focus)

@@ -42,4 +42,4 @@ def truncated(state: ContextState, kit: Kit, old: Sequence[Cut]) -> Attempt:
     units = placeholders.with_one(state, ids_of(oldest(free, excess + total([largest]))), kit)
     if units == state.units:
         return unchanged(state, Why.SMALLER_THAN_PLACEHOLDER)
-    return Attempt(state=state.having(units), changed=True)
+    return Attempt(state=state.with_units(units), changed=True)

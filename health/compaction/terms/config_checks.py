@@ -12,10 +12,11 @@ from reprlib import Repr
 from typing import Any
 
 Check = Callable[[object, str], Any]
-# Below it a float tells whole numbers apart.
+# Below this a float tells whole numbers apart.
 MOST = 10**15
+# A refusal shows so many characters of the value, and only the outer lists of nested ones: with aliases a short YAML
+# text can stand for more than a machine holds.
 MOST_SHOWN = 80
-# Of lists within lists only the outer ones: by aliases a short text can stand for more than a machine holds.
 _brief = Repr()
 _brief.maxlevel = 2
 
@@ -23,7 +24,7 @@ _brief.maxlevel = 2
 class InvalidConfig(ValueError):
     """The configuration cannot be used; the message names the key and what it must be.
 
-    `path` is the key's, `must` what its value must be, for whoever says it in other words; empty where unknown.
+    `path` is the path of the key, `must` what its value must be: callers translate it. Both may be empty.
     """
 
     def __init__(self, message: str, *, path: str = "", must: str = "") -> None:

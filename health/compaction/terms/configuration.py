@@ -23,13 +23,13 @@ __all__ = ["InvalidConfig", "dump", "load"]
 
 ABOVE_IT_ANSWERS_ARE_CUT = f"above 0 and at most {SEVERE_SHARE:g}, as an answer under way is cut from there on"
 ROOT, BREAKING, RETRIES = "context_config", "breaking_strategy", "retry_policies"
-# What an LLM type, under this key, and an agent may have for themselves: the engine, its chain and its numbers.
-# Beside the whole document a file may have those of agents, each under the agent's short name.
+# Beside everybody's settings a file may have those of agents, each under the agent's short name.
 AGENTS = "agents"
 # Ten years.
 MOST_LOG_DAYS = 3_650
+# The key under which an LLM type has settings of its own, and the keys that it and an agent may set for themselves.
 OWN, OWN_KEYS = "own", ("how", "lm_studio", "warning_threshold", "goal", "accept", BREAKING, "payloads")
-# An agent alone also says what comes first when its context fills.
+# Only an agent also says what comes first when its context fills.
 WHEN_FULL = "when_full"
 
 
@@ -48,7 +48,7 @@ def _check_of(hint: Any) -> Check:
 
 
 def _own(value: object, path: str) -> str:
-    """The settings of an LLM type or an agent, each key checked, as JSON. None at all are empty."""
+    """The settings of an LLM type's or an agent's own, each key checked, as JSON. Empty if there are none."""
     if value is None or value == {}:
         return ""
     section({key: KEYS[key] for key in OWN_KEYS})(value, path)
@@ -79,7 +79,7 @@ def _agents(value: object, path: str) -> dict[str, tuple[str, str]]:
 
 
 def _agent(value: object, path: str) -> tuple[str, str]:
-    """What it has of its own, and what comes first when its context fills; that is empty where it is not said."""
+    """An agent's own settings as JSON, and what comes first when its context fills. Either may be empty."""
     if not (isinstance(value, Mapping) and WHEN_FULL in value):
         return _own(value, path), ""
     first = one_of(WhenFull)(value[WHEN_FULL], f"{path}.{WHEN_FULL}")
@@ -87,7 +87,7 @@ def _agent(value: object, path: str) -> tuple[str, str]:
 
 
 def _switch(value: object, path: str) -> StrEnum:
-    """YAML reads a bare `on` as true."""
+    """`on` or `off`. YAML reads a bare `on` as true."""
     word = ("off", "on")[value] if isinstance(value, bool) else value
     return one_of(RewardLog)(word, path)
 
@@ -100,9 +100,9 @@ def _per_tool(value: object, path: str) -> dict[str, dict[str, Any]]:
 
 RETRY: Mapping[str, Check] = checks_of(RetryPolicy)
 EVERY: Mapping[str, Check] = checks_of(ContextConfig)
-# Sections of their own, which no strategy has.
+# Sections of `ContextConfig` that belong to no strategy.
 OTHERS = ("payloads", "retry_default")
-# The chain, and what each strategy has of its own.
+# The keys of the section of strategies: the chain, and the numbers of each strategy.
 STRATEGIES: Mapping[str, Check] = {
     one.name: EVERY[one.name]
     for one in fields(ContextConfig)
@@ -118,7 +118,7 @@ KEYS: Mapping[str, Check] = {
 
 
 class _OnceOnly(yaml.SafeLoader):
-    """YAML in which a key that stands twice is a mistake: of two numbers nobody knows which was meant."""
+    """Refuses a key that stands twice: nobody knows which of two values was meant."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()
@@ -130,7 +130,7 @@ class _OnceOnly(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-# Of values that do not fit their tag, or a float, and of keys that are lists, PyYAML raises the last four.
+# PyYAML raises the last four for values that do not fit their tag or a float, and for keys that are lists.
 NO_YAML = (yaml.YAMLError, RecursionError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
 
 
@@ -146,7 +146,7 @@ def _read(text: str) -> Any:
 def load(text: str, *, was_stored: bool = False) -> ContextConfig:
     """The configuration that the YAML states. Raises InvalidConfig, whose message names the key.
 
-    `was_stored`: it was accepted once, by an earlier version it may be; a threshold that is too high now is lowered.
+    `was_stored`: an earlier version may have accepted it, so a threshold that is too high today is lowered.
     """
     document = _read(text)
     found = section({ROOT: section(KEYS), AGENTS: _agents})({} if document is None else document, "").get(ROOT, {})
@@ -170,8 +170,8 @@ def load_agents(text: str) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def load_own(text: str) -> str:
-    """Settings of an agent's own, in the same keys as in the whole document, with or without its root: as JSON that
-    `with_own` takes. Empty for a text without any. Raises InvalidConfig."""
+    """An agent's own settings as JSON, for `with_own`; empty for a text without any. The keys are those of the whole
+    document, with or without its root. Raises InvalidConfig."""
     document = _read(text)
     if isinstance(document, Mapping) and list(document) == [ROOT]:
         document = document[ROOT]
@@ -179,7 +179,7 @@ def load_own(text: str) -> str:
 
 
 def with_own(config: ContextConfig, *layers: str) -> ContextConfig:
-    """The configuration with what each layer says in its stead, the last one last. A layer is JSON of `load_own`."""
+    """The configuration with its values replaced by those of each layer, in order. A layer is JSON of `load_own`."""
     said = [json.loads(layer) for layer in layers if layer]
     if not said:
         return config
@@ -234,8 +234,7 @@ def _retry(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _lowered(config: ContextConfig) -> ContextConfig:
-    """With a threshold of nine tenths at most, the goal as far below it as by default where it was above, and a log of
-    rewards of ten years at most."""
+    """With a threshold of at most nine tenths, a goal below it, and a log of rewards of at most ten years."""
     config = replace(config, reward_log_days=min(config.reward_log_days, MOST_LOG_DAYS))
     if config.warning_threshold <= SEVERE_SHARE:
         return config
@@ -244,7 +243,8 @@ def _lowered(config: ContextConfig) -> ContextConfig:
 
 
 def _check_order(config: ContextConfig) -> None:
-    """A run must aim below where it begins, or it would begin again at once; and begin before an answer is cut."""
+    """Checks keys against each other. A run must aim below its threshold, or the next one would begin at once; and it
+    must begin before an answer under way is cut."""
     if not 0 < config.warning_threshold <= SEVERE_SHARE:
         raise refusal(f"{ROOT}.warning_threshold", ABOVE_IT_ANSWERS_ARE_CUT, config.warning_threshold)
     if config.reward_log_days > MOST_LOG_DAYS:
@@ -256,7 +256,7 @@ def _check_order(config: ContextConfig) -> None:
 
 
 def _check_types(config: ContextConfig) -> None:
-    """What a type has of its own makes sense over everybody's too: its goal, say, lies below its threshold."""
+    """Checks each LLM type's own settings together with everybody's: its goal must lie below the threshold in force."""
     everybody = replace(config, per_llm=())
     for at, llm in enumerate(config.per_llm):
         try:

@@ -138,9 +138,9 @@ class BreakingOutcome:
 class CompactionOutcome:
     """The result of a run. `state` is the new context, or the old one where nothing was applied.
 
-    `messages` is `state` in OpenAI form, filled by `compact_messages` only. `why` says how it
-    ended; `reason` is the same as an English sentence. `forced_ids` are the ids of what must stay and was shortened or
-    left out, as it was too much: `warnings` say each step.
+    `messages` is `state` in OpenAI's format, filled by `compact_messages` only. `why` says how the run ended, `reason`
+    the same in English. `forced_ids` are the messages that must stay and were shortened or left out, as they were too
+    much; `warnings` name each such step.
     """
 
     status: Status

@@ -129,7 +129,8 @@ def read_in_full(units: Iterable[Unit]) -> tuple[Read, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class ForcedShortening:
-    """One step by which what must stay was shortened or left out, as it was too much: who, and the tokens of all."""
+    """One step that shortened or left out messages that must stay, as they were too much. `ids` are these messages,
+    `before` and `after` the tokens of the whole context."""
 
     why: Reason
     ids: frozenset[str]
@@ -139,9 +140,9 @@ class ForcedShortening:
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """What one strategy made of a state. `why` nothing changed, or what a reader should know.
+    """What one strategy made of a state. `why` says why nothing changed, or what a reader should know.
 
-    `forced` names what is protected and was touched, which is lawful only where it leaves no room.
+    `forced` are changes to protected messages, which are lawful only if these leave no room.
     """
 
     state: ContextState
@@ -171,7 +172,7 @@ class Kit:
     """What every strategy is handed beside the state. `may_summarise`: a model may be asked for summaries. `prepared`:
     what the pruning agent decided beforehand.
 
-    `entries` are what the ledger carries if it does not stand: `ledger.Entry` values, oldest first.
+    `entries` are the ledger's, oldest first. The next ledger carries each that stands in no message.
     """
 
     counter: Counter

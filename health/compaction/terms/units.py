@@ -56,6 +56,7 @@ class Priority(IntEnum):
     P3 = 3
 
 
+# The turns in which units leave, by their tag (`turn_to_leave`).
 _TURNS: dict[Priority | None, int] = {Priority.P3: 0, Priority.P2: 1}
 UNTAGGED = 2
 
@@ -132,9 +133,9 @@ def written_for(gone: Sequence[Unit], kind: Kind, name: str, content: str, **fie
 
 
 def turn_to_leave(units: Iterable[Unit]) -> int:
-    """Which of three turns they leave in together: P3 in the first, P2 in the second, all else in the last.
+    """When these units leave together: 0, first, if all are P3; 1 if all are P2 or P3; else 2, last.
 
-    A tag is a person's word and goes before what we think that a message is worth.
+    A person's tag counts before our own estimate of a message's worth.
     """
     return max((_TURNS.get(unit.priority, UNTAGGED) for unit in units), default=UNTAGGED)
 
@@ -146,15 +147,15 @@ def highest_priority(units: Iterable[Unit]) -> Priority | None:
 
 @dataclass(frozen=True, kw_only=True)
 class ContextState:
-    """A context on its way to fit. `overhead_tokens` is what is sent besides units: tool schemas, priming.
+    """A context that is to fit into `limit`. Every unit has been counted (`ports.counted`).
 
-    `ledger_tokens` of it are an earlier ledger's, where a strategy is shown the state without it; `answer_tokens` are
-    kept for the answer. `room` is the limit that holds afterwards, where another is aimed at; without it, that one.
-    Every unit has been counted (`ports.counted`). `task` is what the caller says it is all for, or empty;
-    `asked` what a person said last, where no unit says it.
-    `taken_back` are rules that a person took back: the ledger carries none of them.
-    `laid_down` is a ledger of what came before all units: it is carried where it stands in none of them.
-    `originals` are what the run began with: what was summarised in it is summarised again from these.
+    `overhead_tokens` is what is sent besides the units: tool schemas, the opening of the prompt, `answer_tokens` that
+    are kept for the answer, and `ledger_tokens`, if a strategy is shown the state without its ledger. `room` is the
+    limit that holds after the run, if that is another; else 0.
+    `task` is the caller's statement of what it is all for, or empty; `asked` what a person said last, if no unit says
+    it. `taken_back` are rules that a person took back: no ledger carries them. `laid_down` is a ledger of what came
+    before the first unit: it is carried unless a unit says it. `originals` are the units that the run began with:
+    another summary is made from these, not from a summary.
     """
 
     units: tuple[Unit, ...]
@@ -178,7 +179,7 @@ class ContextState:
     def fits(self) -> bool:
         return self.estimated_tokens <= self.limit
 
-    def having(self, units: Iterable[Unit]) -> ContextState:
+    def with_units(self, units: Iterable[Unit]) -> ContextState:
         return replace(self, units=tuple(units))
 
 
@@ -187,7 +188,7 @@ STATES_REMEMBERED = 8
 
 
 class ByIdentity(Generic[T]):
-    """Something by what it is, not by what it holds: to look at each of many units costs more than most answers."""
+    """Wraps an object so that caches compare it by identity: comparing many units costs more than most answers."""
 
     __slots__ = ("it",)
 

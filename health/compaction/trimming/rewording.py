@@ -23,7 +23,7 @@ def reworded(contents: Mapping[str, str], state: ContextState, kit: Kit) -> Atte
         return None
     reads = read_in_full(unit for unit in asked if unit.id in smaller)
     units = (smaller.get(unit.id, unit) for unit in state.units)
-    return Attempt(state=state.having(units), changed=True, reads=reads)
+    return Attempt(state=state.with_units(units), changed=True, reads=reads)
 
 
 def is_bulky(unit: Unit, state: ContextState) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
-from health.rewards import rows
+from health.reward_log import rows
 from health.services import record_reward_export
 
 

@@ -14,7 +14,7 @@ from dialogs.compaction.facts import facts_of
 from dialogs.context.material import material
 from dialogs.models import Dialog
 from dialogs.turns.writes.messages import post_message
-from health.compaction.chain import compact
+from health.compaction.compact import compact
 from health.compaction.laws.floor import ADVICE, Contributor, Floor, diagnosis
 from health.compaction.runner import run
 from health.compaction.terms.outcome import Step

@@ -22,9 +22,9 @@ from dialogs.llms.guard import by_limit
 from dialogs.models import LLM, Dialog
 from dialogs.transcript.writes.dialog_row import erase_dialog, lock
 from dialogs.turns.reads.turns import dialog_to_drive
-from health import rewards
-from health.compaction.accounts import reward
+from health import reward_log
 from health.compaction.config import ContextConfig, RewardLog
+from health.compaction.reward import reward
 from health.compaction.terms.outcome import BreakingOutcome
 from health.models import CompactionRun
 from tests.builders import an_answer
@@ -197,13 +197,13 @@ def test_nothing_is_logged_before_somebody_switches_it_on(dialog: Dialog) -> Non
     run = a_compaction(dialog)
 
     assert run.reward is not None
-    assert list(rewards.rows()) == []
+    assert list(reward_log.rows()) == []
 
 
 def test_a_run_is_logged_with_the_seven_fields_that_its_reward_is_made_of(dialog: Dialog, logged: None) -> None:
     run = a_compaction(dialog)
 
-    (row,) = rewards.rows()
+    (row,) = reward_log.rows()
 
     fields = row["stateAfter"]["outcome"]
     assert row["reward"] == run.reward
@@ -219,7 +219,7 @@ def test_a_later_run_earns_what_it_took_from_the_view_and_not_from_all_that_was_
     a_compaction(dialog)
     again = a_compaction(dialog)
 
-    *_, row = rewards.rows()
+    *_, row = reward_log.rows()
 
     fields = row["stateAfter"]["outcome"]
     assert again.status == CompactionRun.Status.APPLIED
@@ -233,7 +233,7 @@ def test_a_later_run_earns_what_it_took_from_the_view_and_not_from_all_that_was_
 def test_no_word_of_the_dialog_stands_there(dialog: Dialog, logged: None) -> None:
     a_compaction(dialog)
 
-    (row,) = rewards.rows()
+    (row,) = reward_log.rows()
 
     text = json.dumps(row)
     assert str(dialog.pk) not in text
@@ -248,7 +248,7 @@ def test_erasing_the_dialog_erases_its_lines(dialog: Dialog, logged: None) -> No
 
     erase_dialog(dialog=dialog)
 
-    assert list(rewards.rows()) == []
+    assert list(reward_log.rows()) == []
 
 
 def test_a_log_that_cannot_be_written_fails_no_run(dialog: Dialog, logged: None, settings: Any, tmp_path: Path) -> None:

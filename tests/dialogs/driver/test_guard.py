@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -290,3 +291,23 @@ def test_where_two_hundred_messages_are_pinned_every_turn_is_answered(dialog: Di
         assert len(requests()) == turn + 1
 
     assert CompactionRun.objects.filter(status=Status.SKIPPED).count() <= 3
+
+
+@pytest.mark.parametrize("pairs", [20, 54])
+def test_after_a_run_that_freed_all_it_could_none_is_tried_before_the_context_has_grown(
+    dialog: Dialog, play: Play, pairs: int
+) -> None:
+    """Where it would still fit. By a tenth of the limit: until then what is pinned leaves as little to gain."""
+    pinned, limit, turns = a_history(dialog, pairs=pairs), 3500, 24
+    MessageMark.objects.bulk_create(MessageMark(message=one, pinned=True) for one in pinned)
+    guard(dialog, limit, 4700)
+    requests = play(*(said(None, f"Answer {turn}. {long_text(800 + turn, 2)}") for turn in range(turns)))
+
+    for turn in range(turns):
+        ask_and_drive(dialog, f"Question {turn}: what of the pump? {long_text(1500 + turn, 1)}")
+
+    runs = CompactionRun.objects.order_by("pk").values_list("estimated_before", "estimated_after")
+    sizes = [(after, then) for (_before, after), (then, _after) in pairwise(runs) if after and then]
+    assert len(requests()) == turns
+    assert all(then > limit or then >= after + limit / 10 for after, then in sizes if after > 0.7 * limit)
+    assert CompactionRun.objects.filter(status=Status.SKIPPED).count() <= 1

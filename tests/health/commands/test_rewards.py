@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from health import rewards
+from health import reward_log
 from health.models import SettingsChange
-from tests.health.test_rewards import NOON, a_row
+from tests.health.test_reward_log import NOON, a_row
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ def exported(*options: str) -> list[dict[str, Any]]:
 
 @pytest.mark.django_db
 def test_it_prints_one_object_a_line_and_leaves_a_trace() -> None:
-    rewards.append(a_row())
+    reward_log.append(a_row())
 
     assert exported() == [a_row()]
     assert SettingsChange.objects.values_list("key", "after").get() == ("reward_log.export", "1")
@@ -37,15 +37,15 @@ def test_it_prints_one_object_a_line_and_leaves_a_trace() -> None:
 @pytest.mark.django_db
 @pytest.mark.parametrize(("options", "count"), [(["--since", "2026-12-01"], 0), (["--since", "2026-11-30"], 1)])
 def test_a_day_begins_at_midnight(options: list[str], count: int) -> None:
-    rewards.append(a_row(at=NOON))
+    reward_log.append(a_row(at=NOON))
 
     assert len(exported(*options)) == count
 
 
 @pytest.mark.django_db
 def test_only_the_llm_that_is_asked_for() -> None:
-    rewards.append(a_row(llm="cloud/large"))
-    rewards.append(a_row())
+    reward_log.append(a_row(llm="cloud/large"))
+    reward_log.append(a_row())
 
     assert exported("--llm", "cloud/large") == [a_row(llm="cloud/large")]
 

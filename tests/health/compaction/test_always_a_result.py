@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from health.compaction.chain import compact
+from health.compaction.compact import compact
 from health.compaction.config import ContextConfig, RecoveryMode
 from health.compaction.laws.floor import LEAST_ROOM, OPENING, is_handover, least_of, must_stay
 from health.compaction.laws.invariants import broken, broken_request, is_marked, never_shortened, requests, waits

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from health.compaction.chain import compact
+from health.compaction.compact import compact
 from health.compaction.config import RecoveryMode
 from health.compaction.laws.floor import floor_of, least_of
 from health.compaction.laws.invariants import broken, never_shortened, protected_ids, waits

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from health.compaction.chain import compact
+from health.compaction.compact import compact
 from health.compaction.config import ContextConfig, RecoveryMode
 from health.compaction.laws.floor import floor_of, is_handover, standing
 from health.compaction.laws.invariants import broken
@@ -149,7 +149,7 @@ def test_what_the_user_ruled_is_carried_through_a_fresh_start() -> None:
 
 def test_a_second_fresh_start_retells_the_first_handover_instead_of_piling_up() -> None:
     outcome = recovered(a_state(*a_talk(80, words=20), limit=1000))
-    grown = outcome.state.having(KIT.counted((*outcome.state.units, *a_talk(80, words=20, start=100))))
+    grown = outcome.state.with_units(KIT.counted((*outcome.state.units, *a_talk(80, words=20, start=100))))
 
     again = recovered(grown)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from health.compaction.chain import compact
+from health.compaction.compact import compact
 from health.compaction.config import ContextConfig, How, chain_for
 from health.compaction.laws.invariants import broken
 from health.compaction.laws.weave import ledger_tokens, without_ledger
@@ -31,7 +31,7 @@ FACT = "The gate code is Z-4471 and the house is Calle Mayor 18."
 def making(change: Callable[[tuple[Unit, ...]], Iterable[Unit]]) -> Strategy:
     def strategy(state: ContextState, kit: Kit) -> StrategyRun:
         yield from ()
-        return Attempt(state=state.having(change(state.units)), changed=True)
+        return Attempt(state=state.with_units(change(state.units)), changed=True)
 
     return strategy
 
@@ -214,7 +214,7 @@ def test_later_runs_over_a_growing_history_of_tools_do_not_take_ever_more(how: H
         while state.estimated_tokens <= 0.8 * state.limit:
             begun = len(telling.units)
             turn(telling)
-            state = state.having((*state.units, *FOUR.counted(telling.units[begun:])))
+            state = state.with_units((*state.units, *FOUR.counted(telling.units[begun:])))
         outcome = run(compact(state, FOUR, chain=chain_for(config)))
 
         assert outcome.estimated_tokens_after >= 0.75 * config.goal * state.limit

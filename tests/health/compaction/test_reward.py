@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from health.compaction.accounts import priority_preserved, reward
+from health.compaction.reward import priority_preserved, reward
 from health.compaction.terms.outcome import BreakingOutcome
 from health.compaction.terms.units import Kind
 from tests.health.compaction.builders import a_unit, p1

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from health.compaction.chain import Compacting, compact
+from health.compaction.compact import Compacting, compact
 from health.compaction.runner import run
 from health.compaction.terms.outcome import Step
 from health.compaction.terms.ports import (

@@ -16,7 +16,7 @@ import pytest
 
 from health.adapters.embeddings import Embeddings, StaticVectors
 from health.adapters.minilm import MiniLM
-from health.compaction.chain import compact
+from health.compaction.compact import compact
 from health.compaction.config import ContextConfig, How
 from health.compaction.laws.invariants import broken
 from health.compaction.runner import run

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from health.compaction.chain import compact
+from health.compaction.compact import compact
 from health.compaction.reading.ledger import extract
 from health.compaction.runner import run
 from health.compaction.strategies import REGISTRY

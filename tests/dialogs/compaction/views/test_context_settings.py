@@ -14,7 +14,7 @@ from django.test import Client
 
 from dialogs.models import LLM, Agent, Dialog
 from dialogs.turns.writes.messages import post_message
-from health import rewards
+from health import reward_log
 from health.compaction.config import ContextConfig, RecoveryMode
 from health.configured import config_for, context_config, context_settings
 from health.models import ContextSettings, SettingsChange
@@ -22,7 +22,7 @@ from tests.builders import an_answer
 from tests.dialogs.pages.views.forms import Fields, field, sent
 from tests.dialogs.pages.views.pages import HTMX, Page, page
 from tests.health.compaction.terms.test_configuration import DEFAULTS
-from tests.health.test_rewards import a_row
+from tests.health.test_reward_log import a_row
 
 URL = "/settings/context/"
 CHAIN = "breaking_strategy.chain_order"
@@ -88,7 +88,7 @@ def test_the_log_of_rewards_is_taken_out_and_leaves_a_trace(
     as_alice: Client, alice: User, settings: Any, tmp_path: Path
 ) -> None:
     settings.DOMINDS_DATA_DIR = tmp_path
-    rewards.append(a_row())
+    reward_log.append(a_row())
     assert f"{URL}rewards.jsonl" in [attrs.get("action") for tag, attrs in page(as_alice, URL).tags if tag == "form"]
 
     answer = as_alice.post(f"{URL}rewards.jsonl")

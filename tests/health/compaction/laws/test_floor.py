@@ -110,7 +110,7 @@ def test_an_earlier_ledger_is_counted_once() -> None:
     rule = a_unit("You must never deploy on Fridays.", id="rule")
     state = a_state(FIRST, rule, *a_talk(4), limit=1000, overhead_tokens=7)
     kit = replace(KIT, entries=extract(state.units))
-    again = state.having(woven(state, [unit for unit in state.units if unit.id != "rule"], kit))
+    again = state.with_units(woven(state, [unit for unit in state.units if unit.id != "rule"], kit))
 
     assert must_stay(again, kit) == must_stay(without_ledger(again), kit) == must_stay(state, kit)
 
@@ -148,7 +148,7 @@ def test_an_earlier_ledger_is_no_part_of_the_least() -> None:
     rule = a_unit("You must never deploy on Fridays.", id="rule")
     state = a_state(FIRST, rule, LAST, limit=1000, overhead_tokens=7)
     kit = replace(KIT, entries=extract(state.units))
-    carried = state.having(woven(state, [FIRST, LAST], kit))
+    carried = state.with_units(woven(state, [FIRST, LAST], kit))
 
     assert irreducible(carried, kit).tokens == 7 + 3
 

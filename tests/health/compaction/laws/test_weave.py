@@ -86,7 +86,7 @@ def test_a_ledger_never_stands_before_a_system_prompt_that_has_come_to_open_the_
     state = a_state(RULE, system, *a_talk(4), limit=1000)
     kit = replace(KIT, entries=extract(state.units))
     once = woven(state, state.units[1:], kit)
-    opened_by_ledger = state.having(sorted(once, key=is_ledger, reverse=True))
+    opened_by_ledger = state.with_units(sorted(once, key=is_ledger, reverse=True))
 
     after = woven(opened_by_ledger, opened_by_ledger.units, kit)
 
@@ -96,7 +96,7 @@ def test_a_ledger_never_stands_before_a_system_prompt_that_has_come_to_open_the_
 def carried() -> ContextState:
     """The rule has left; a ledger says it."""
     state = a_state(RULE, *a_talk(4), limit=1000, overhead_tokens=7)
-    return state.having(woven(state, state.units[1:], replace(KIT, entries=extract(state.units))))
+    return state.with_units(woven(state, state.units[1:], replace(KIT, entries=extract(state.units))))
 
 
 def test_a_strategy_sees_no_ledger_but_its_tokens() -> None:

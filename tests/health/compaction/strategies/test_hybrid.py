@@ -39,7 +39,7 @@ class Recording:
             return unchanged(state, "no more")
         gone = state.units[1]
         read = Read(source_id=gone.id, read=1, total=1)
-        return Attempt(state=state.having((state.units[0], *state.units[2:])), changed=True, reads=(read,))
+        return Attempt(state=state.with_units((state.units[0], *state.units[2:])), changed=True, reads=(read,))
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def test_in_no_chain_it_repeats_the_seeds(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_step_that_grows_the_context_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     def growing(state: ContextState, kit: Kit) -> StrategyRun:
         yield from ()
-        return Attempt(state=state.having(kit.counted((*state.units, *a_talk(5)))), changed=True)
+        return Attempt(state=state.with_units(kit.counted((*state.units, *a_talk(5)))), changed=True)
 
     monkeypatch.setitem(strategies.REGISTRY, "growing", growing)
     state = chained("growing", "hybrid")

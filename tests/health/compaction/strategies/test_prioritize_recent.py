@@ -11,7 +11,7 @@ from health.compaction.choosing.scoring import relevance
 from health.compaction.config import ContextConfig, DiscardLowRel, PlaceholderDetail, PrioritizeRecent
 from health.compaction.strategies.prioritize_recent import prioritize_recent
 from health.compaction.terms.ports import Embed
-from health.compaction.terms.units import Kind, Role, Unit
+from health.compaction.terms.units import Role, Unit
 from tests.health.compaction.builders import (
     KIT,
     Listening,
@@ -233,12 +233,3 @@ def test_chinese_is_judged_by_its_meaning_too() -> None:
 
     assert "about" in after
     assert "other" not in after
-
-
-def test_running_again_changes_nothing() -> None:
-    once = play(prioritize_recent, a_state(*between(a_marked(0.1), a_marked(0.7)), task="task"), like_marked).state
-
-    twice = play(prioritize_recent, once, like_marked)
-
-    assert [unit.kind for unit in twice.state.units].count(Kind.PLACEHOLDER) == 1
-    assert not twice.changed

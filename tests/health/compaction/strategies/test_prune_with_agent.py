@@ -448,7 +448,7 @@ class TestWhatWasDecidedBeforehand:
     def test_is_dropped_where_one_message_is_another_or_is_protected_since(self, mark: Any) -> None:
         agent = Agent([json.dumps(dropping())])
         kit = replace(KIT, prepared=decided(self.BEFORE, dropping(*self.FIRST_TWELVE)))
-        changed = self.NOW.having(mark(unit) if unit.id == "t15" else unit for unit in self.NOW.units)
+        changed = self.NOW.with_units(mark(unit) if unit.id == "t15" else unit for unit in self.NOW.units)
 
         play(prune_with_agent, changed, agent, kit=kit)
 

@@ -230,16 +230,6 @@ def test_a_round_in_the_old_part_is_summarised_whole() -> None:
     assert {"r-a", "r-t0"} <= set(written.source_ids)
 
 
-def test_a_round_with_a_pinned_result_stays_whole() -> None:
-    story = a_story(10)
-    asked, answered = a_round(a_sentence(1), a_sentence(2), id="r")
-    state = a_state(*in_order(*story[:2], asked, pinned(answered), *story[2:]))
-
-    after = play(summarize_old, state, like_marked).state
-
-    assert {"r-a", "r-t0"} <= set(ids(after))
-
-
 def test_a_summary_that_is_not_smaller_is_not_used() -> None:
     """The first plan replaced its source whatever came out."""
     state = a_state(*a_story(4, sentences=1))

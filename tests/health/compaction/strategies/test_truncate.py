@@ -18,7 +18,6 @@ from tests.health.compaction.builders import (
     ids,
     p1,
     p3,
-    pinned,
     placeholders_in,
     play,
 )
@@ -85,13 +84,6 @@ def test_a_round_goes_whole() -> None:
 
     assert not [one for one in ids(after.state) if one.startswith("r-")]
     assert broken_laws(state, after) == []
-
-
-def test_a_round_with_a_pinned_result_stays_whole() -> None:
-    asked, answered = a_round("look", "found " * 9, id="r")
-    state = a_state(*a_talk(2), asked, pinned(answered), *a_talk(8, start=2), limit=60)
-
-    assert {"r-a", "r-t0"} <= set(ids(play(truncate, state).state))
 
 
 def test_one_placeholder_tells_how_many_went() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from health.compaction.chain import DEFAULT_CHAIN, compact
+from health.compaction.compact import DEFAULT_CHAIN, compact
 from health.compaction.config import ContextConfig, Hybrid, RecoveryMode
 from health.compaction.reading.ledger import is_ledger
 from health.compaction.runner import run
@@ -41,9 +41,9 @@ def to(tokens: int) -> Strategy:
     def strategy(state: ContextState, kit: Kit) -> StrategyRun:
         yield from ()
         units = list(state.units)
-        while len(units) > 2 and state.having(units).estimated_tokens > tokens:
+        while len(units) > 2 and state.with_units(units).estimated_tokens > tokens:
             del units[1]
-        return Attempt(state=state.having(units), changed=len(units) < len(state.units))
+        return Attempt(state=state.with_units(units), changed=len(units) < len(state.units))
 
     return strategy
 
@@ -53,7 +53,7 @@ def making(change: Callable[[tuple[Unit, ...]], Iterable[Unit]]) -> Strategy:
 
     def strategy(state: ContextState, kit: Kit) -> StrategyRun:
         yield from ()
-        return Attempt(state=state.having(change(state.units)), changed=True)
+        return Attempt(state=state.with_units(change(state.units)), changed=True)
 
     return strategy
 
@@ -185,7 +185,7 @@ def test_over_the_limit_the_chain_runs_three_times_or_as_often_as_configured(pas
     def tenth(state: ContextState, kit: Kit) -> StrategyRun:
         yield from ()
         runs.append(state.estimated_tokens)
-        return Attempt(state=state.having([state.units[0], *state.units[5:]]), changed=True)
+        return Attempt(state=state.with_units([state.units[0], *state.units[5:]]), changed=True)
 
     state = a_state(*a_talk(40), limit=30, config=replace(ERROR, hybrid=Hybrid(max_iterations=passes)))
     run(compact(state, KIT, chain=["tenth"], strategies={"tenth": tenth}))
@@ -434,7 +434,7 @@ def test_an_applied_run_accounts_for_what_left() -> None:
 def test_what_a_refused_step_read_is_not_counted_as_read() -> None:
     def reading(state: ContextState, kit: Kit) -> StrategyRun:
         yield from ()
-        return Attempt(state=state.having([]), changed=True, reads=(Read(source_id="t1", read=9, total=9),))
+        return Attempt(state=state.with_units([]), changed=True, reads=(Read(source_id="t1", read=9, total=9),))
 
     outcome = compacted(a_hundred(limit=100), reading=reading, cut=to(60))
 
@@ -574,7 +574,7 @@ def test_strategies_never_see_the_ledger_and_it_survives_five_runs() -> None:
     for number in range(5):
         outcome = compacted(state, looking=looking)
         grown = (*outcome.state.units, *a_talk(20, start=100 * number + 100, words=100))
-        state = outcome.state.having(KIT.counted(grown))
+        state = outcome.state.with_units(KIT.counted(grown))
 
     assert texts(outcome.state).count(RULE) == 1
     assert not [unit for unit in seen if is_ledger(unit)]

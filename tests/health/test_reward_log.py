@@ -12,7 +12,7 @@ from uuid import UUID
 
 import pytest
 
-from health import rewards
+from health import reward_log
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 OURS, THEIRS = UUID(int=1), UUID(int=2)
@@ -25,13 +25,13 @@ def folder(settings: Any, tmp_path: Path) -> Path:
 
 
 def a_row(*, dialog: UUID = OURS, llm: str = "local/tiny", at: datetime = NOON, run: int = 1) -> dict[str, Any]:
-    before = {"dialog": rewards.hash_of(dialog), "llm": llm, "run": run}
+    before = {"dialog": reward_log.hash_of(dialog), "llm": llm, "run": run}
     return {"stateBefore": before, "action": {"chain": []}, "reward": 1.3, "stateAfter": {"at": at.isoformat()}}
 
 
 def test_each_line_is_one_object_with_the_four_keys(folder: Path) -> None:
-    rewards.append(a_row())
-    rewards.append(a_row(run=2))
+    reward_log.append(a_row())
+    reward_log.append(a_row(run=2))
 
     lines = (folder / "rewards.jsonl").read_text().splitlines()
 
@@ -39,9 +39,9 @@ def test_each_line_is_one_object_with_the_four_keys(folder: Path) -> None:
 
 
 def test_only_the_owner_of_the_data_folder_can_read_it(folder: Path) -> None:
-    rewards.append(a_row())
-    rewards.forget(OURS)
-    rewards.append(a_row())
+    reward_log.append(a_row())
+    reward_log.forget(OURS)
+    reward_log.append(a_row())
 
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
 
@@ -50,54 +50,54 @@ def test_only_the_owner_of_the_data_folder_can_read_it(folder: Path) -> None:
 
 def test_erasing_a_dialog_erases_its_lines_and_no_others() -> None:
     for dialog in (OURS, THEIRS, OURS):
-        rewards.append(a_row(dialog=dialog))
+        reward_log.append(a_row(dialog=dialog))
 
-    assert rewards.forget(OURS) == 2
-    assert [row["stateBefore"]["dialog"] for row in rewards.rows()] == [rewards.hash_of(THEIRS)]
+    assert reward_log.forget(OURS) == 2
+    assert [row["stateBefore"]["dialog"] for row in reward_log.rows()] == [reward_log.hash_of(THEIRS)]
 
 
 def test_what_was_erased_meanwhile_does_not_come_back() -> None:
-    rewards.append(a_row(), unless=lambda: True)
+    reward_log.append(a_row(), unless=lambda: True)
 
-    assert list(rewards.rows()) == []
+    assert list(reward_log.rows()) == []
 
 
 def test_lines_go_when_their_time_is_over() -> None:
     for days in (31, 30, 1):
-        rewards.append(a_row(at=NOON - timedelta(days=days), run=days))
+        reward_log.append(a_row(at=NOON - timedelta(days=days), run=days))
 
-    assert rewards.prune(before=NOON - timedelta(days=30)) == 1
-    assert [row["stateBefore"]["run"] for row in rewards.rows()] == [30, 1]
+    assert reward_log.prune(before=NOON - timedelta(days=30)) == 1
+    assert [row["stateBefore"]["run"] for row in reward_log.rows()] == [30, 1]
 
 
 def test_a_line_that_was_cut_short_is_skipped_and_goes_with_the_next_pruning(folder: Path) -> None:
-    rewards.append(a_row())
+    reward_log.append(a_row())
     with (folder / "rewards.jsonl").open("a") as file:
         file.write('{"stateBefore": {"dia\n')
 
-    assert len(list(rewards.rows())) == 1
-    assert rewards.prune(before=NOON - timedelta(days=30)) == 1
+    assert len(list(reward_log.rows())) == 1
+    assert reward_log.prune(before=NOON - timedelta(days=30)) == 1
 
 
 def test_lines_are_found_by_time_and_by_llm() -> None:
-    rewards.append(a_row(at=NOON - timedelta(days=1), run=1))
-    rewards.append(a_row(run=2))
-    rewards.append(a_row(llm="cloud/large", run=3))
+    reward_log.append(a_row(at=NOON - timedelta(days=1), run=1))
+    reward_log.append(a_row(run=2))
+    reward_log.append(a_row(llm="cloud/large", run=3))
 
-    found = rewards.rows(since=NOON, llm="local/tiny")
+    found = reward_log.rows(since=NOON, llm="local/tiny")
 
     assert [row["stateBefore"]["run"] for row in found] == [2]
 
 
 def append_many(folder: Path, first: int) -> None:
     for number in range(first, first + 50):
-        rewards.append(a_row(run=number))
+        reward_log.append(a_row(run=number))
         if number % 10 == 0:
-            rewards.forget(THEIRS)
+            reward_log.forget(THEIRS)
 
 
 def test_no_line_is_lost_when_processes_write_and_erase_at_once(folder: Path) -> None:
-    rewards.append(a_row(dialog=THEIRS))
+    reward_log.append(a_row(dialog=THEIRS))
     fork = multiprocessing.get_context("fork")
     writers = [fork.Process(target=append_many, args=(folder, 100 * number)) for number in range(1, 4)]
 
@@ -106,5 +106,5 @@ def test_no_line_is_lost_when_processes_write_and_erase_at_once(folder: Path) ->
     for writer in writers:
         writer.join(30)
 
-    runs = sorted(row["stateBefore"]["run"] for row in rewards.rows())
+    runs = sorted(row["stateBefore"]["run"] for row in reward_log.rows())
     assert runs == [*range(100, 150), *range(200, 250), *range(300, 350)]

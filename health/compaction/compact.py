@@ -1,8 +1,8 @@
-"""A run of compaction: the chain in passes, then recovery if that does not fit, then the account of it all. In a pass
-each strategy works once, on the best state so far, and there are more of them while that pays.
+"""A run of compaction: the chain of strategies in passes, then recovery if the result does not fit, then the account.
+In a pass each strategy works once, on the best state so far. Passes go on while they pay.
 
 `compact` is a pure generator: it yields `Need`s and is sent answers, and yields `Step`s and is sent them back with
-their time. Closing it cancels. What happens when a strategy does wrong is in `attempts`.
+their time. Closing it cancels the run. `attempts` guards each strategy.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from health.compaction import recovery
-from health.compaction.accounts import applied, coherence_of, failed, rewarded
+from health.compaction.accounts import applied, failed
 from health.compaction.attempts import RunLog, attempted
 from health.compaction.config import CHAIN_ORDER, PASSAGES, PASSAGES_AND_LAST_FIVE, RecoveryMode, chain_for
 from health.compaction.laws.floor import diagnosis, irreducible
 from health.compaction.laws.weave import is_squeezed, ledger_tokens
+from health.compaction.reward import coherence_of, rewarded
 from health.compaction.shortening import make_room
 from health.compaction.strategies import REGISTRY
 from health.compaction.strategies.truncate import truncate
@@ -28,7 +29,7 @@ from health.compaction.terms.units import ContextState, Unit
 
 Stepping = Generator[Need | Step, Any, Attempt]
 CHOOSING = frozenset({PASSAGES, PASSAGES_AND_LAST_FIVE})
-# What these take away is their own choice, or they fill the context themselves. Of all others the best comes back.
+# These fill the context themselves, or what they take away is a model's choice. What others take away may come back.
 FULL_BY_THEMSELVES = CHOOSING | {"prune_with_agent", "fresh_start"}
 
 
@@ -40,7 +41,7 @@ def pays(before: ContextState, after: ContextState) -> bool:
 
 
 def joined(first: Attempt, second: Attempt) -> Attempt:
-    """Both as one, with what either read, and what gave way to either."""
+    """The second attempt, with what the first read, changed and shortened by force."""
     return replace(
         second,
         changed=first.changed or second.changed,
@@ -61,9 +62,10 @@ def step_of(phase: str, before: ContextState, attempt: Attempt) -> Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Passes:
-    """A chain by name, and what its strategies are handed.
+    """The strategies of a chain by name, and what they are handed.
 
-    The ledger's entries, and the `originals` unless a caller knows older ones, are those of each pass's first state.
+    Each pass hands them the ledger's entries of its first state, and that state's units as `originals`, unless the
+    caller knows older ones.
     """
 
     chain: tuple[tuple[str, Strategy], ...]
@@ -72,9 +74,9 @@ class Passes:
     originals: tuple[Unit, ...] = ()
 
     def settled(self, start: ContextState, *, live: bool = True) -> Stepping:
-        """The best that passes make of a state: within the limit only what pays is taken, over it whatever shrinks.
+        """The best state that passes reach. Within the limit a pass counts only if it pays, over it in any case.
 
-        Steps of a pass are reported when it is taken; those of the first at once, if this is to be seen live.
+        The steps of a pass are reported once it counts. With `live` those of the first pass are reported one by one.
         """
         best, number = unchanged(start), 0
         while _goes_on(best.state, number):
@@ -91,9 +93,9 @@ class Passes:
     def _pass(
         self, state: ContextState, *, live: bool
     ) -> Generator[Need | Step, Any, tuple[Attempt, tuple[Step, ...]]]:
-        """Each strategy once, until the goal, and the steps that were not yet reported.
+        """Each strategy once, until the goal is reached; and the steps that are not reported yet.
 
-        Behind a choice of passages none goes on from what is acceptable: it would throw away what was chosen.
+        Once passages were chosen, an acceptable state is enough: a further strategy would throw them away.
         """
         best = unchanged(replace(state, originals=self.originals or state.units))
         kit = replace(self.kit, entries=self.log.entries(state.units))
@@ -222,9 +224,9 @@ def _with_room(state: ContextState, passes: Passes) -> Stepping:
 
 
 def _with_ledger(done: Attempt, passes: Passes) -> Stepping:
-    """What was done, and where it leaves no room for what the user laid down, filler goes.
+    """The attempt; where it leaves the ledger too little room for what the user laid down, the filler goes.
 
-    Where passages were chosen last, they hold what is worth most of all that is no rule.
+    Where passages were chosen last, only missing rules count: what else is worth most is among the passages.
     """
     last = next((step.phase for step in reversed(passes.log.steps) if step.changed), "")
     if not (done.changed and done.state.fits and is_squeezed(done.state, passes.kit, only_rules=last in CHOOSING)):
