@@ -116,29 +116,29 @@ class Repeats:
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self._exact: set[str] = set()  # a text knows its hash, a tuple works it out each time
-        self._by_word: dict[str, list[Told]] = defaultdict(list)
+        self._by_word: dict[str, list[Wording]] = defaultdict(list)
         for text in texts:
             self.again(text)
 
     def again(self, text: str) -> bool:
         """Whether it was said before; from now on it was."""
-        told = _told(text)
-        if told.joined in self._exact:
+        wording = _wording(text)
+        if wording.joined in self._exact:
             return True
-        found = len(told.words) >= _FEWEST_WORDS and any(_says_all(old, told) for old in self._longer(told))
-        self._exact.add(told.joined)
-        for word in told.longest:
-            self._by_word[word] = [told, *self._by_word[word][: _COMPARED - 1]]
+        found = len(wording.words) >= _FEWEST_WORDS and any(_says_all(old, wording) for old in self._longer(wording))
+        self._exact.add(wording.joined)
+        for word in wording.longest:
+            self._by_word[word] = [wording, *self._by_word[word][: _COMPARED - 1]]
         return found
 
-    def _longer(self, told: Told) -> Iterator[Told]:
+    def _longer(self, wording: Wording) -> Iterator[Wording]:
         """Those that have all of its words, and few others."""
-        least, most = len(told.words), (1 + _MOST_MORE) * len(told.words)
-        near = (old for word in told.longest for old in self._by_word[word] if least <= len(old.words) <= most)
-        return (old for old in near if told.distinct <= old.distinct)
+        least, most = len(wording.words), (1 + _MOST_MORE) * len(wording.words)
+        near = (old for word in wording.longest for old in self._by_word[word] if least <= len(old.words) <= most)
+        return (old for old in near if wording.distinct <= old.distinct)
 
 
-class Told(NamedTuple):
+class Wording(NamedTuple):
     """What tells a text from others: its words (all of a text that says nothing else), the same as one text and without
     order, and the longest of them.
     """
@@ -150,16 +150,16 @@ class Told(NamedTuple):
 
 
 @of_text
-def _told(text: str) -> Told:
+def _wording(text: str) -> Wording:
     low = _CONTRACTED.sub(" not", text.lower())
     pattern = _ASCII_WORD if low.isascii() else _WORD
     words = tuple([word for word in pattern.findall(low) if word not in _COURTESY]) or (" ".join(text.split()),)
     distinct = frozenset(words)
     longest = sorted(sorted(distinct), key=len, reverse=True)[:_LOOKED_UP]
-    return Told(words, " ".join(words), distinct, tuple(longest))
+    return Wording(words, " ".join(words), distinct, tuple(longest))
 
 
-def _says_all(old: Told, new: Told) -> bool:
+def _says_all(old: Wording, new: Wording) -> bool:
     """Whether its words stand in the longer text in this order, and none of the others may turn the sense."""
     words = new.words
     others, at = list[str](), 0

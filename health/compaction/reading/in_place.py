@@ -23,8 +23,6 @@ from health.compaction.reading.value_patterns import (
     BREAKS,
     CHANGES,
     PAIRS,
-    ROWS,
-    ROWS_ANYWHERE,
     SENTENCES,
     ZH_CHANGING,
     ZH_COMMON,
@@ -36,9 +34,18 @@ from health.compaction.reading.value_words import CJK_BEGINS, is_word
 VALUE = "§"
 # What names a thing has so many words at most, or characters of Chinese.
 LONGEST, ZH_LONGEST = 3, 4
+ROWS = tuple(
+    frozenset(row.split())
+    for row in (
+        "left right 左 右",
+        "front rear back 前 后",
+        "morning noon afternoon evening night breakfast lunch dinner supper bedtime",
+        "up down 上 下",
+        "to from out back home 去 回 返",
+    )
+)
 LISTS = frozenset((",", "and", "or", "、", "和"))
 ENDS_CLAUSE = BREAKS.union("!?，。：；、！？")
-_OF_ROWS = frozenset[str]().union(*ROWS)
 
 
 class Gap(NamedTuple):
@@ -55,10 +62,6 @@ class Gap(NamedTuple):
         return not self.after or self.after[0] in ENDS_CLAUSE
 
     @property
-    def names_things(self) -> bool:
-        return self.may_name_things and not self.is_beside_value
-
-    @property
     def is_beside_value(self) -> bool:
         """Where sentences have their verbs."""
         return VALUE in (*self.before[-1:], *self.after[:1])
@@ -69,7 +72,7 @@ class Gap(NamedTuple):
         return all(map(_may_be_a_name, self.runs))
 
 
-class Told(NamedTuple):
+class Differences(NamedTuple):
     """How much of two sentences differs, and of it what says of which thing they tell: of that what is not the last of
     it, and what is not the end of the sentences.
     """
@@ -82,33 +85,27 @@ class Told(NamedTuple):
 
 def tell_of_another(new: Statement, old: Statement) -> bool:
     """Whether more differs than what is told of one thing."""
-    told = _told(new.tokens, old.tokens)
+    found = _differences(new.tokens, old.tokens)
     if not (new.has_value and old.has_value):
         denied = signs_of(new.text).forbids and not signs_of(old.text).forbids
-        return (told.gaps > 1 and told.within > 0) or (denied and told.begins > 0)
-    # "In the morning", "at bedtime", wherever they stand.
-    return told.apart > 0 or (
-        not signs_of(new.text).changes and _differ_in(ROWS_ANYWHERE, _pieces(new.tokens), _pieces(old.tokens))
-    )
+        return (found.gaps > 1 and found.within > 0) or (denied and found.begins > 0)
+    return found.apart > 0 or (not signs_of(new.text).changes and _say_which(_pieces(new.tokens), _pieces(old.tokens)))
 
 
-def _differ_in(rows: Sequence[frozenset[str]], mine: Collection[str], theirs: Collection[str]) -> bool:
-    """Whether each says another word of a row."""
-    if _OF_ROWS.isdisjoint(mine) or _OF_ROWS.isdisjoint(theirs):
-        return False
-    both = ((row.intersection(mine), row.intersection(theirs)) for row in rows)
+def _say_which(mine: Collection[str], theirs: Collection[str]) -> bool:
+    """ "In the morning" and "at bedtime", the way up and the way down: small words that tell things of a sort apart."""
+    both = ((row.intersection(mine), row.intersection(theirs)) for row in ROWS)
     return any(ours and others and ours.isdisjoint(others) for ours, others in both)
 
 
 @remembered(PAIRS)
-def _told(told: tuple[str, ...], other: tuple[str, ...]) -> Told:
+def _differences(told: tuple[str, ...], other: tuple[str, ...]) -> Differences:
     mine, theirs = _pieces(told), _pieces(other)
     gaps = list(_gaps(mine, theirs))
-    rows = [gap.names_things and _differ_in(ROWS, *gap.runs) for gap in gaps]
     shared = {piece for piece in set(mine).intersection(theirs) if piece < CJK_BEGINS}
-    apart = [row or _tell_apart(gap, shared) for row, gap in zip(rows, gaps, strict=True)]
+    apart = [_tell_apart(gap, shared) for gap in gaps]
     begins = sum(found and not gap.is_last for found, gap in zip(apart, gaps, strict=True))
-    return Told(len(gaps), sum(apart), sum(apart[:-1]) + sum(rows[-1:]), begins)
+    return Differences(len(gaps), sum(apart), sum(apart[:-1]), begins)
 
 
 @remembered(SENTENCES)
@@ -218,6 +215,8 @@ def _tell_apart(gap: Gap, shared: Collection[str]) -> bool:
         [piece for piece in these if piece not in shared and piece not in those and _may_say(piece)]
         for these, those in ((mine, theirs), (theirs, mine))
     )
+    if not gap.is_beside_value and _say_which(mine, theirs):
+        return True
     if not any(map(_says, (*one, *other))):
         return False
     if (VALUE in mine) != (VALUE in theirs):

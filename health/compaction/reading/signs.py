@@ -17,7 +17,6 @@ from health.compaction.reading.value_patterns import (
     CLOSES_CHANGE,
     CONTRAST,
     DEEDS,
-    DENIED,
     ENDS,
     FORBIDS,
     OPENS_CHANGE,
@@ -61,7 +60,6 @@ _FOUND: Mapping[str, Callable[[str], re.Match[str] | None]] = {
     "deeds": DEEDS.search,
     "contrasts": CONTRAST.search,
     "permits": PERMITS.search,
-    "denies": DENIED.search,
 }
 
 
@@ -79,7 +77,6 @@ class Signs:
     deeds: bool
     contrasts: bool
     permits: bool
-    denies: bool
     binds: bool
 
     @property

@@ -71,7 +71,7 @@ def undoes(new: Statement, old: Statement) -> bool:
         return False
     if before.forbids and (not sign.forbids or "never" in new.tokens):
         return sign.permits and _says_no_more(new, old)
-    denied = None if sign.denies else _not_done(new.text)
+    denied = _not_done(new.text)
     deed = denied and denied["deed"]
     return bool(denied) and (not deed or stem(deed) in ANY_DEED.union(old.tokens)) and _says_no_more(new, old)
 

@@ -25,7 +25,6 @@ class Sort(IntEnum):
     PLACE = 4
     AMOUNT = 5
     NAME = 6
-    CHOICE = 7
 
 
 CHOSEN = frozenset((Sort.NAME, Sort.PLACE))
@@ -220,7 +219,6 @@ OF = frozenset("for of about with to on in".split())  # noqa: SIM905
 ASIDE = frozenset("for about of with concerning regarding".split())  # noqa: SIM905
 INDEFINITE, STARTS = frozenset(("a", "an", "A", "An")), frozenset(".!?:…")
 TALKING = frozenset((Role.USER, Role.ASSISTANT))
-ONES = frozenset(("one", "ones"))
 BREAKS = frozenset((".", ",", ";", ":", "—", "so", "and", "but"))
 AFTER_SUBJECT = frozenset(
     """
@@ -230,7 +228,7 @@ AFTER_SUBJECT = frozenset(
 # What says no more than that something is so; and what is an attribute of something, no thing itself.
 PLAIN = """
     able actually add address agree agreed allow already alright also always amount another anything appointment around
-    arrive arrives ask asked away bad become begin begins belong belongs better between beyond big book
+    arrive arrives ask asked away bad become begin begins belong belongs better between beyond big
     booked both bring brings budget call called came can care case change changed charge check clear color
     colour come comes contact cool correct cost costs could date day days deadline decide decided deliver
     depart departs different done drop easy else end ends enough error everybody everyone everything except
@@ -240,56 +238,22 @@ PLAIN = """
     matter mean means meant meet mind mistake moment month months morning move moved moves much must name
     need needs never new next nice nope nothing number offer often okay only order ordered owner people per
     person pick picked place plan planned please point possible price put quantity quick rather ready
-    remember report responsible run runs said send sent set several shall short show simple since slot small
+    remember responsible run runs said send sent set several shall short show simple since slot small
     something sorry start starts stated stay stays stop style such sure taken takes talk tell thanks though
     time times together told tomorrow tonight took turn turned turns typo under understood update used usual
     value venue visitors wait wants way week weekend weeks well went whole will wish without word words work
     works world worth write wrong yay yea year years yep yesterday mr mrs ms dr
 """
 ZH_COMMON = frozenset(
-    "的了是在一我你他她它们这那就都也还和与把被给到从为以要能可吧吗呢啊呀哦嗯不没有很最再又才只先后上下个些点元块月日号时分用做来"
+    "的了是在一我你他她它们这那就都也还和与把被给到从为以要能可吧吗呢啊呀哦嗯不没有很最再又才只先后上下个些点元块月日号时用做来"
     "去说看想让请问好谢应该知道送寄找定写改换更由归"
 )
 # What changes, in Chinese, and what stands between a number and what it counts.
 ZH_CHANGING = frozenset("改换调涨降挪延推迟提前减增升恢复变移至得约共需新旧现原")
 ZH_MEASURES = frozenset("个位名把张扇间台辆条层件只本盏棵套双份块根盘")
-# Small words of a row: each says which of several things is meant. The first of them do so wherever they stand.
-ROWS_ANYWHERE = tuple(
-    frozenset(row.split())
-    for row in (
-        "left right 左 右",
-        "front rear",
-        "upper lower",
-        "inner outer",
-        "north south east west",
-        "morning noon afternoon evening night breakfast lunch dinner supper bedtime",
-        "spring summer autumn winter 春 夏 秋 冬",
-        "dev development test testing staging production prod",
-    )
-)
-ROWS = ROWS_ANYWHERE + tuple(
-    frozenset(row.split())
-    for row in (
-        "front back 前 后",
-        "top bottom 上 下",
-        "inside outside 内 外",
-        "to from",
-        "up down",
-        "to back over home return out 去 回 返",
-        "first second third last next final 一 二 三 四 五",
-        "早 中 晚 睡",
-    )
-)
-ZH_RUN = re.compile(r"[\u4e00-\u9fff]{1,40}")
-# What says no more than when: due, over, begins. What stands behind a day without these is what is done then.
-ZH_WHEN = re.compile(
-    r"截止|到期|开始|举行|出发|起飞|结束|见面|[交齐完成前后内晚早午夜起止开会走有留空约吗嘛啦哈"
-    + "".join(sorted(ZH_COMMON - {"换"}))
-    + "]"
-)
 ZH_GENERIC = frozenset(
     """
-    负责 预算 地址 时间 数量 收货 日期 地点 价格 名字 喜欢 需要 安排 记得 以后 大家 电话 截止
+    负责 预算 地址 时间 分钟 数量 收货 日期 地点 价格 名字 喜欢 需要 安排 记得 以后 大家 电话 截止
     """.split()  # noqa: SIM905 (a list of words reads best as text)
 )
 ZH_NAME = re.compile(
@@ -314,11 +278,6 @@ NO_NAME = ("ed", "ly", *SHORTENED)
 QUOTED = re.compile(
     r"\"[^\"]{25,240}\"|“[^”]{25,240}”|「[^」]{25,240}」|'(?<!\w')[^']{25,240}'(?!\w)"
     r"|“[^”A-Za-z]{5,240}”|「[^」A-Za-z]{5,240}」"
-)
-# What is done to a thing: "the porch is painted", as long as it is no word for when that is to be.
-DONE = re.compile(
-    r"\b(?:is|are|was|were|be|been|being|gets?|got)(?: not| only| first)? "
-    r"(?!schedul|arrang|confirm|fix|expect|reserv|pencil|agreed|rebook|extend|postpon|delay|shift)(?P<deed>[a-z]{2,20}ed)\b"
 )
 # Deeds are done and follow each other; what is handed over ("these are the files") and what a thing has is no wish.
 DEEDS = re.compile(
@@ -365,8 +324,6 @@ def stem(word: str) -> str:
 
 
 COMMON = frozenset(map(stem, PLAIN.split())) | STOPWORDS
-# Plain words that are a subject behind "the" or "my", where nothing else is told of.
-THINGS = frozenset("book call offer order plan report work".split())  # noqa: SIM905
 # What is paid for a thing is told of the thing, unless something else is.
 PAID = frozenset(("rent", "fee"))
 ATTRIBUTES = frozenset(
@@ -380,17 +337,3 @@ ATTRIBUTES = frozenset(
 @remembered(SENTENCES)
 def units_of(text: str) -> frozenset[str]:
     return frozenset(name for name, pattern in UNITS.items() if pattern.search(text.lower()))
-
-
-@remembered(SENTENCES)
-def deeds_of(text: str) -> frozenset[str]:
-    """What is done to a thing on a day or at a time; in Chinese it stands right behind these."""
-    low = text.lower()
-    if not may_hold_values(low):
-        return frozenset()
-    done = [hit["deed"] for hit in DONE.finditer(low)]
-    if not done and text.isascii():
-        return frozenset()
-    times = [hit.end() for sort in (Sort.DAY, Sort.TIME) for hit in SORTS[sort].finditer(text)]
-    behind = [ZH_WHEN.sub("", run[0]) for at in times if (run := ZH_RUN.match(text, at))]
-    return frozenset(done if times else ()).difference(COMMON).union(*(told for told in behind if len(told) > 1))

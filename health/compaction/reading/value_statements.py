@@ -7,7 +7,6 @@ where small words tell little, it is whatever else is said.
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -32,13 +31,11 @@ from health.compaction.reading.value_patterns import (
     IN_CHARGE,
     INDEFINITE,
     NO_NAME,
-    ONES,
     QUOTED,
     SORTS,
     STARTS,
     TALKING,
     TELLS,
-    THINGS,
     UNIT_WORDS,
     ZH_COMMON,
     ZH_GENERIC,
@@ -50,10 +47,8 @@ from health.compaction.reading.value_patterns import (
 )
 from health.compaction.reading.value_words import (
     CJK_BEGINS,
-    choice_of,
     content_of,
     forms_in,
-    frame_of,
     is_word,
     spelt_in,
     stems_of,
@@ -251,17 +246,17 @@ def _topics_of_note(reply: str) -> frozenset[str]:
 def _statement(
     at: int, turn: int, passage: Passage, speaker: str, names: frozenset[str], note: str, is_short: bool
 ) -> Statement:
-    told = _told(passage.text, names and names & forms_in(passage.text))
+    read = _read_sentence(passage.text, names and names & forms_in(passage.text))
     back = _content(note)
-    key = told.content & back
+    key = read.content & back
     heard = bool(note) and (is_short or len(key) > 1)
     noted = heard and (bool(key) or len(back) <= MOST_OF_ASSENT)
-    key = key if len(key) > 1 else told.content
+    key = key if len(key) > 1 else read.content
     place = at, turn, passage.start, passage.end
-    return Statement(*place, passage.text, *told[:4], key, heard, noted, told.bare, speaker)
+    return Statement(*place, passage.text, *read[:4], key, heard, noted, read.bare, speaker)
 
 
-class Told(NamedTuple):
+class ReadSentence(NamedTuple):
     """What a sentence says by itself, in the fields of a statement."""
 
     tokens: tuple[str, ...]
@@ -277,7 +272,7 @@ def _content(text: str) -> frozenset[str]:
 
 
 @of_text
-def _told(text: str, names: frozenset[str]) -> Told:
+def _read_sentence(text: str, names: frozenset[str]) -> ReadSentence:
     """A conversation is heard anew at each compaction, its sentences are looked at once."""
     values, rest = _values(DENIED.sub(" ", QUOTED.sub(" ", text)), names)
     tokens = stems_of(spelt_in(text)) if rest is text else tokens_of(rest)
@@ -286,16 +281,10 @@ def _told(text: str, names: frozenset[str]) -> Told:
     stating = _clauses_with(named_in | {"§"}, rest) if named_in or "§" in tokens else []
     stated = frozenset(_topics([word for clause in stating for word in (*clause, ",")], names))
     named = frozenset(name for clause in stating for name in _attributes(clause) if not _topics(clause, frozenset()))
-    if choice := choice_of(text):
-        named |= {choice.row}
-    elif stated | named <= named_in:
-        named |= _things([word for clause in stating for word in clause] or tokens)
     bare = _is_bare(text, tokens, content - named_in, stated, named if values.keys() <= CHOSEN else named | named_in)
     if values.keys() - {Sort.NAME} and max(named_in, default="") > CJK_BEGINS:
         named |= named_in  # 李先生周五来 is of him
-    if not (bare or content - named_in or named - named_in):
-        named |= frame_of(tokens, named_in)
-    return Told(tokens, values, stated | named or frozenset(_topics(tokens, names)), content | named, bare)
+    return ReadSentence(tokens, values, stated | named or frozenset(_topics(tokens, names)), content | named, bare)
 
 
 def _clauses_with(values: frozenset[str], text: str) -> list[tuple[str, ...]]:
@@ -318,11 +307,6 @@ def _attributes(clause: Sequence[str]) -> Iterator[str]:
             yield word
         if word > CJK_BEGINS and behind == "§":
             yield from (name for name in ZH_GENERIC if name in word)
-
-
-def _things(tokens: Sequence[str]) -> frozenset[str]:
-    """ "Book" in "send the books to 4 Elm Road"."""
-    return frozenset(word for before, word in itertools.pairwise(tokens) if word in THINGS and before in DETERMINERS)
 
 
 def _is_bare(
@@ -352,9 +336,6 @@ def _values(text: str, names: frozenset[str]) -> tuple[Mapping[Sort, frozenset[s
     """The values of a sentence by their sorts, and the sentence with a mark in the place of all but names."""
     found: dict[Sort, frozenset[str]] = {}
     rest = text
-    if choice := choice_of(text):
-        found[Sort.CHOICE] = _as_values([choice.said])
-        rest = re.sub(re.escape(choice.said), " § ", text, count=1, flags=re.I)
     sorts = ENGLISH_SORTS if text.isascii() else SORTS
     for sort in VALUES if may_hold_values(text.lower()) else ():
         if hits := sorts[sort].findall(rest):
@@ -390,7 +371,7 @@ def _topics(tokens: Sequence[str], names: frozenset[str]) -> list[str]:
         if begun and len(phrase) < LONGEST_PHRASE and is_word(token) and not (phrase and token.endswith("ed")):
             phrase.append(token)
             continue
-        if phrase and (certain or token in AFTER_SUBJECT) and token not in ATTRIBUTES and token not in ONES:
+        if phrase and (certain or token in AFTER_SUBJECT) and token not in ATTRIBUTES:
             found += phrase
         certain = token in DETERMINERS or token in ASIDE
         begun, phrase = certain or token in BREAKS, []

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterable, Sequence, Set
+from collections.abc import Collection, Iterable, Sequence
 from operator import add
-from typing import NamedTuple
 
-from health.compaction.reading.text import CJK, STOPWORDS, of_text, remembered
+from health.compaction.reading.text import CJK, of_text, remembered
 from health.compaction.reading.value_patterns import (
     BREAKS,
     CHANGES,
@@ -36,33 +35,11 @@ NO_SUBJECT = frozenset(
     "mon tue tues wed thu thur thurs fri chf eur usd gbp nobody anybody anyone".split()  # noqa: SIM905
 )
 CJK_BEGINS = "\u2e80"
-# Of each row one thing is chosen: who wants another of it no longer wants this one.
-CHOICES = {
-    "indentation": "tab tabs space spaces 制表符 空格",
-    "package-manager": "npm pnpm yarn bun",
-    "database": "postgres postgresql mysql sqlite mariadb mongodb",
-    "test-runner": "pytest unittest jest vitest mocha",
-    "units": "metric imperial celsius fahrenheit",
-    "spelling": "british american",
-    "language": (
-        "english french german spanish italian portuguese chinese japanese korean russian 中文 英文 英语 法语 德语 日语"
-    ),
-}
-CHOICE_OF = {word: name for name, row in CHOICES.items() for word in row.split()}
-CHOICE = re.compile(
-    rf"\b(?:{'|'.join(filter(str.isascii, CHOICE_OF))})\b"
-    rf"|{'|'.join(word for word in CHOICE_OF if not word.isascii())}",
-    re.I,
-)
-# What stands right before what is chosen; of a language also what is done in it, somewhere before.
-CHOSEN_BY = re.compile(r"\b(?:us(?:e|ing)|switch to|with|prefer|run|stick to) $|[用成为]$")
-SPOKEN = re.compile(r"\b(?:reply|answer|respond|write|talk|switch|speak|use)\b.{0,60}\b(?:in|to|use) $|用$")
 # Not chosen: "not tabs but", "instead of tabs", 不用制表符.
 NOT_CHOSEN = re.compile(
     r"\b(?:instead of|rather than|no longer|not) [\w$€£: .-]{1,40}?(?= but\b|[,;.!]|$)"
     r"|(?:而不是|不(?:再|要)?用)[^，,。]{1,15}|不是[^，,。]{1,15}[，,]?(?=而?是)"
 )
-REFUSED = re.compile(r"\b(?:never|not|don['’]t|avoid|stop)\b|不要|别|不再|禁止")
 
 
 @of_text
@@ -76,30 +53,6 @@ def forms_in(text: str) -> frozenset[str]:
     """Its words as they may stand among names, their stems too."""
     words = spelt_in(text)
     return frozenset(words).union([stem(word) for word in words if word[-1] == "s"])
-
-
-class Choice(NamedTuple):
-    """What is chosen of a row, or refused; `said` as it stands there."""
-
-    said: str
-    row: str
-    refused: bool
-
-
-@of_text
-def choice_of(text: str) -> Choice | None:
-    """One of a few things that exclude each other: "use tabs", "reply in French"."""
-    if text.isascii() and CHOICE_OF.keys().isdisjoint(spelt_in(text)):
-        return None
-    low = NOT_CHOSEN.sub("", text.lower())
-    found = {hit[0]: hit for hit in CHOICE.finditer(low)}
-    if len(found) != 1:
-        return None
-    ((word, hit),) = found.items()
-    row, before = CHOICE_OF[word], low[: hit.start()]
-    if len(low) == len(text) and not (SPOKEN if row == "language" else CHOSEN_BY).search(before):
-        return None
-    return Choice(word, row, REFUSED.search(before) is not None)
 
 
 @of_text
@@ -120,13 +73,6 @@ def stems_of(words: Iterable[str]) -> tuple[str, ...]:
 def content_of(tokens: Sequence[str]) -> Iterable[str]:
     """What says something: words, and pairs of Chinese."""
     return filter(is_word, tokens) if max(tokens, default="") < CJK_BEGINS else _with_pairs(tuple(tokens))
-
-
-def frame_of(tokens: Sequence[str], values: Set[str]) -> frozenset[str]:
-    """All plain words before a name at the end, as one: "write everything". Others may say the same of another."""
-    *before, last = [token for token in tokens if token.isalpha() and token not in STOPWORDS] or [""]
-    is_plain = last in values and len(before) > 1 and values.isdisjoint(before) and max(before) < CJK_BEGINS
-    return frozenset([" ".join(before)] if is_plain else ())
 
 
 @remembered(SENTENCES)

@@ -17,7 +17,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, takewhile
 
 from health.compaction.reading.in_place import tell_of_another
 from health.compaction.reading.ledger_patterns import is_errand
@@ -43,6 +43,7 @@ from health.compaction.reading.value_patterns import (
     ANYBODY,
     CHANGES,
     CHOSEN,
+    DETERMINERS,
     OPENS_CHANGE,
     PAID,
     PAIRS,
@@ -50,7 +51,7 @@ from health.compaction.reading.value_patterns import (
     units_of,
 )
 from health.compaction.reading.value_statements import Said, Statement, statements, subjects
-from health.compaction.reading.value_words import CJK_BEGINS, choice_of, content_of, heads_of, marks_on, words_before
+from health.compaction.reading.value_words import CJK_BEGINS, heads_of, marks_on, words_before
 
 # Of the newest statements with a word, so many are looked up, and so many that share most are compared: time stays
 # linear in what was said.
@@ -169,11 +170,10 @@ class Book:
         return [] if found and self._could_mean_another(new, found[-1], alike) else found
 
     def _could_mean_another(self, new: Statement, old: Statement, alike: Iterable[Statement]) -> bool:
-        """ "Make the budget 700", where a food budget and a travel budget were stated."""
+        """ "The office opens at 8:00", where one in Bonn and one in Kiel were told of."""
         others = (one for one in alike if one is not old and _common(new, one) and self._is_near(new, one))
-        return any(
-            _shared(new, one) == _shared(new, old) and _is_of_another(one, old, _shared(one, old)) for one in others
-        )
+        same = (one for one in others if _shared(new, one) == _shared(new, old))
+        return any(_common(old, one) or _is_of_another(one, old, _shared(one, old)) for one in same)
 
     def _alike(self, new: Statement) -> list[Statement]:
         """The statements in force that share most, in order."""
@@ -221,9 +221,8 @@ class Book:
         corrects = signs_of(new.text).opens
         if not (new.values.keys() - CHOSEN or corrects or signs_of(new.text).changes or signs_of(new.text).closes):
             return []  # a name alone corrects nothing
-        for old in reversed(self._recent):
-            if new.turn - old.turn > NEAR:
-                break
+        near = takewhile(lambda old: new.turn - old.turn <= NEAR, reversed(self._recent))
+        for old in sorted(near, key=lambda old: not _ask_alike(new, old)):
             if (
                 old not in self.gone
                 and (old.message != new.message or corrects)
@@ -274,16 +273,20 @@ def _shared(new: Statement, old: Statement) -> frozenset[str]:
 
 
 def _is_chosen_anew(new: Statement, old: Statement) -> bool:
-    """ "No, the blue one", right behind a wish that was taken note of."""
-    if new.turn - old.turn != 1 or not (
-        new.heard and old.heard and new.content and old.content and ANYBODY.isdisjoint(new.tokens)
-    ):
+    """ "No, the blue one", right behind a wish that was taken note of; "use spaces instead" behind "use tabs"."""
+    if not (new.heard and old.heard and new.content and old.content and ANYBODY.isdisjoint(new.tokens)):
+        return False
+    if new.turn - old.turn != 1 and not _ask_alike(new, old):
         return False
     low = new.text.lower()
     return (
         bool((CHANGES if new.names else OPENS_CHANGE).search(low) or signs_of(new.text).closes)
         and not (new.values.keys() | old.values.keys()) - CHOSEN
     )
+
+
+def _ask_alike(new: Statement, old: Statement) -> bool:
+    return new.tokens[:1] == old.tokens[:1] and DETERMINERS.isdisjoint(new.tokens[:1])
 
 
 @remembered(PAIRS)
@@ -309,18 +312,9 @@ def _common(new: Statement, old: Statement) -> Sort | None:
         return None  # one file is mended, then another
     if both in NAMED and _forbid_each(new, old):
         return None
-    if both is Sort.CHOICE and _chooses_besides(new, old):
-        return None
     if both is Sort.AMOUNT and (units := units_of(new.text)) and (others := units_of(old.text)) and not units & others:
         return None
     return both
-
-
-def _chooses_besides(new: Statement, old: Statement) -> bool:
-    """ "Never use npm" chooses nothing, "use spaces for the tests" nothing for all else."""
-    if any(choice and choice.refused for choice in (choice_of(new.text), choice_of(old.text))):
-        return True
-    return not (signs_of(new.text).changes or new.topics <= old.topics)
 
 
 def _forbid_each(new: Statement, old: Statement) -> bool:
@@ -364,10 +358,7 @@ def _is_of_another(new: Statement, old: Statement, shared: frozenset[str]) -> bo
     mine, theirs = set(_qualifiers(new, shared)), set(_qualifiers(old, shared))
     if mine and (_unsaid(mine, old) - (frozenset() if theirs else PAID) or _unsaid(theirs, new)):
         return True
-    if _is_marked_otherwise(new, old, shared) or _belongs_to_others(new, old, shared) or tell_of_two(new, old):
-        return True
-    lead, known = _lead(new), old.content if signs_of(new.text).changes else frozenset[str]()
-    return bool(lead and (led := _lead(old))) and lead.isdisjoint(led | known)
+    return _is_marked_otherwise(new, old, shared) or _belongs_to_others(new, old, shared) or tell_of_two(new, old)
 
 
 def _belongs_to_others(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
@@ -381,13 +372,6 @@ def _is_marked_otherwise(new: Statement, old: Statement, shared: frozenset[str])
     mine = marks_on(new.text, shared)
     theirs = marks_on(old.text, shared) if mine else {}
     return any(theirs[word].isdisjoint(marks) for word, marks in mine.items() if word in theirs)
-
-
-def _lead(one: Statement) -> frozenset[str]:
-    """What a Chinese sentence begins with, before its value: that is what it is about."""
-    if "§" not in one.tokens or max(one.content, default="") < CJK_BEGINS:
-        return frozenset()
-    return frozenset(content_of(one.tokens[: one.tokens.index("§")]))
 
 
 def _qualifiers(one: Statement, shared: frozenset[str]) -> Iterator[str]:

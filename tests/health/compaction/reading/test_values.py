@@ -142,7 +142,6 @@ def marked(said: tuple[str, ...]) -> tuple[str, ...]:
         ("~初二(3)班的家长会在周五。", "初二(3)班的家长会改到周一。"),
         ("~初二(3)班有42人。", "初二(3)班现在有43人。"),
         ("~李先生负责合同。", "王女士负责合同。"),
-        ("~Write everything in French.", "Write everything in German."),
         ("~李先生周五来。", "李先生改周一来。"),
         ("~李女士订了3个房间。", "李女士改订5个房间。"),
         ("~超时设为30秒。", "超时不要30秒，改成60秒。"),
@@ -365,6 +364,8 @@ def test_corrections_and_withdrawals_stand_and_what_they_end_does_not(said: tupl
         ("Fix E40117 in the parser.", "Fix E50224 in the printer."),
         ("IDLE_SECONDS should be forty.", "MOST_PAGES should be ninety."),
         ("The choir sings at 18:00.", "Last Monday the choir sang at 17:00."),
+        # One of two, but nobody says which.
+        ("The office in Bonn opens at 9:00.", "The office in Kiel opens at 10:00.", "The office opens at 8:00 now."),
         # Of what is forbidden there may be any number.
         ("Never touch server web1.", "Never touch server web2."),
         ("Never delete table users_old.", "Never delete table orders_old.", "Never delete table items_old."),
@@ -403,6 +404,11 @@ def test_other_subjects_and_further_values_replace_nothing(said: tuple[str, ...]
         ("~牙医约在9:15。", "牙医改到10:40了。"),
         ("~合唱排练在周二。", "合唱排练挪到周四。"),
         ("~论文5月3日要交。", "导师说论文4月20日交。"),
+        ("~分支是main", "分支现在是develop"),
+        ("~分支是main", "分支改成develop"),
+        ("~主题是深色", "主题改成浅色"),
+        ("分支是main", "测试分支是develop"),
+        ("分支是main", "仓库是web"),
         ("~钢琴最多花2400元。", "钢琴可以花3100元。"),
         ("~小提琴送到解放路12号。", "小提琴寄去长安街5号。"),
         ("~保险问王建军。", "保险由赵敏负责。"),
