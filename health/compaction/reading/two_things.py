@@ -101,7 +101,8 @@ ZH_WHOLE = re.compile(r"的(?:事|要求|规[定则]|安排|计划|活动|预[�
 
 # Whose thing another one is: "Carol's gets in at 9", "hers is at 10".
 OWNER = re.compile(r"([A-ZÀ-Þ][\w-]{1,30}(?=['’]s )|[Hh]ers|[Hh]is|[Tt]heirs)(?:['’]s)? (?:is|was|[a-z]{2,20}s)\b")
-# What somebody says of themselves.
+# What somebody says of what is theirs, and of themselves.
+THEIRS = re.compile(r"\b(?:my|mine|i['’]?m)\b|我的|我(?!们)(?=[家爸妈])")
 OWN = re.compile(r"\b(?:i|my|mine|i['’]?m)\b|我(?!们)")
 
 
@@ -144,7 +145,7 @@ def of_two_speakers(new: Statement, old: Statement) -> bool:
     sign, mine, theirs = signs_of(new.text), new.text.lower(), old.text.lower()
     if new.bare and not (sign.opens or sign.changes or sign.closes):
         return True
-    return bool(OWN.search(theirs) or (OWN.search(mine) and not sign.changes))
+    return bool(OWN.search(theirs) or THEIRS.search(mine) or (OWN.search(mine) and not sign.changes))
 
 
 def _are_framed_otherwise(new: Statement, old: Statement) -> bool:

@@ -59,6 +59,7 @@ def test_other_words_before_a_colon_are_no_speakers(lines: tuple[str, ...]) -> N
     [
         (*CHAT, "Greta: I take the train at 9:15", "Omar: I take the train at 9:40"),
         (*CHAT, "Greta: my flight lands at 9:15", "Omar: my flight lands at 9:40 now"),
+        (*CHAT, "Greta: the flight lands at 9:15", "Omar: my flight lands at 9:40 now"),
         (*CHAT, "Greta: I take the 9:15", "Omar: no, the 9:40"),
         (*CHAT, "Greta: the train is at 9:15", "Omar: I take the train at 9:40"),
         # Whom somebody thanks, where somebody else is, a day that two things have.
