@@ -11,7 +11,9 @@ EMBEDDINGS ?= 1
 BIN := .venv/bin
 # Two files at a time. Tests that start whole processes, and those in a browser, run apart from the rest: they wait for seconds that others would use up.
 IN_TWO := --numprocesses 2 --dist loadfile
-TOGETHER := -m "not stack and not long" $(IN_TWO)
+# They wait for a database, a socket or a child now and then, so that a third uses what two leave of two processors.
+IN_THREE := --numprocesses 3 --dist loadfile
+TOGETHER := -m "not stack and not long" $(IN_THREE)
 SIDE_BY_SIDE := tests --ignore tests/e2e $(TOGETHER)
 # What is measured line by line takes twice as long, so that is done where every line counts, and not for large counts.
 LARGE := $(patsubst %,tests/health/compaction/test_%.py,always_a_result code_properties properties% read_once simulations task_known)
