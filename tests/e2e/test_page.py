@@ -346,6 +346,11 @@ def test_a_turn_that_waits_for_its_provider_says_so_and_is_stopped_or_answered_i
     waiting.get_by_role("button", name="Stop").click()
     expect(turn).not_to_have_attribute("data-busy", "", timeout=5_000)
     expect(answers(waiting)).to_have_count(0)
+    expect(waiting.get_by_text("This message has no answer yet.")).to_be_visible()
+    waiting.get_by_role("button", name="Retry").click()
+    expect(turn).to_contain_text("number 1 in line.")
+    waiting.get_by_role("button", name="Stop").click()
+    expect(turn).not_to_have_attribute("data-busy", "", timeout=5_000)
 
     send(waiting, "healthy again")
     expect(turn).to_contain_text("number 1 in line.")

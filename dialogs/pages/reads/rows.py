@@ -252,6 +252,15 @@ class AttemptRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class UnansweredRow:
+    """The last typed message was never asked of a provider, and no answer is due: a person stopped it before, say."""
+
+    kind: ClassVar[str] = "unanswered"
+    dom_id: ClassVar[str] = "unanswered"
+    key: ClassVar[str] = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class LiveRow:
     kind: ClassVar[str] = "live"
     generation: Generation
@@ -279,7 +288,7 @@ class QueuedRow:
         return _is_longer(self.queued.content, SAID_FOLDED_ABOVE)
 
 
-Row = MessageRow | AttemptRow | CompactionRow | LiveRow | QueuedRow
+Row = MessageRow | AttemptRow | UnansweredRow | CompactionRow | LiveRow | QueuedRow
 
 
 class Visibility(StrEnum):

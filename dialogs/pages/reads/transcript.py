@@ -5,7 +5,7 @@ A row is a message with everything shown of it, or something between messages, s
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -28,7 +28,16 @@ from dialogs.models import (
     Reminder,
 )
 from dialogs.models.message import MessageOrigin, Role
-from dialogs.pages.reads.rows import AttemptRow, LiveRow, MessageRow, QueuedRow, Row, Visibility, hidden_or_shortened
+from dialogs.pages.reads.rows import (
+    AttemptRow,
+    LiveRow,
+    MessageRow,
+    QueuedRow,
+    Row,
+    UnansweredRow,
+    Visibility,
+    hidden_or_shortened,
+)
 from dialogs.transcript.attachments import Attachment, attachments_of
 from dialogs.transcript.model_view import lineage_of
 from dialogs.transcript.reads.courses import (
@@ -106,14 +115,25 @@ def transcript(dialog: Dialog, *, limit: int | None = SHOWN_ROWS, has: PresentKi
     queued = [QueuedRow(queued=queued) for queued in (_queued(dialog.pk) if has.queued else ())]
     before = earlier_ids(dialog)
     listed = before[-SHOWN_COURSES:] if limit else before
+    rows = tuple(rows_of(dialog, course, path, shown, is_current=True, has_runs=has.runs))
+    unanswered = (UnansweredRow(),) if _is_unanswered(dialog, rows) else ()
     return Transcript(
-        rows=(*rows_of(dialog, course, path, shown, is_current=True, has_runs=has.runs), *queued),
+        rows=(*rows, *unanswered, *queued),
         hidden=len(path.said) - len(shown.said),
         version=dialog.version,
         course=course,
         earlier=earlier_courses(listed) if listed else (),
         hidden_courses=len(before) - len(listed),
     )
+
+
+def _is_unanswered(dialog: Dialog, rows: Sequence[Row]) -> bool:
+    """Does the last typed message wait for nothing, without a try that says why?"""
+    leaf = dialog.current_leaf
+    if leaf is None or leaf.origin != MessageOrigin.TYPED or dialog.is_client_driven:
+        return False
+    is_at_rest = not (dialog.is_busy or dialog.answer_due)
+    return is_at_rest and not any(isinstance(row, AttemptRow) and row.can_retry for row in rows)
 
 
 @prepared(UUIDField())

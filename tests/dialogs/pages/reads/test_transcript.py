@@ -10,10 +10,10 @@ from django.utils import timezone
 from dialogs.models import Dialog, Message, ToolCall
 from dialogs.pages.reads.rows import AttemptRow, LiveRow, MessageRow, QueuedRow
 from dialogs.pages.reads.transcript import transcript
-from dialogs.turns.writes.messages import post_message, retry
+from dialogs.turns.writes.messages import post_message, request_stop, retry
 from dialogs.turns.writes.tool_calls import add_results
 from tests.builders import a_call, a_course, a_generation, an_answer
-from tests.dialogs.driver.conftest import ask
+from tests.dialogs.driver.conftest import ask, drive_until_idle
 
 
 def kinds(dialog: Dialog) -> list[str]:
@@ -46,6 +46,19 @@ def test_a_failure_is_shown_when_the_next_try_was_stopped(dialog: Dialog) -> Non
     dialog.save()
 
     assert kinds(dialog) == ["message", "attempt"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_was_stopped_before_a_provider_was_asked_has_no_answer_yet(dialog: Dialog) -> None:
+    ask(dialog)
+    assert kinds(dialog) == ["message"]
+
+    request_stop(dialog=dialog)
+    drive_until_idle(dialog)
+    assert kinds(dialog) == ["message", "unanswered"]
+
+    retry(dialog=dialog)
+    assert kinds(dialog) == ["message"]
 
 
 def test_a_line_that_broke_in_an_answer_is_called_so(dialog: Dialog) -> None:
