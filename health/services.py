@@ -101,7 +101,7 @@ def compact_messages(
             state = replace(state, units=parsed.units, overhead_tokens=overhead_tokens(model, tools))
             answer = _answers(embed, llm, llm_timeout_seconds)
             steps = compact.compact(state, kit, chain=names, judge=judge)
-            outcome = run(steps, answer=answer, on_step=_harmless(on_step), clock=time.perf_counter)
+            outcome = run(steps, answer=answer, on_step=partial(_report, on_step), clock=time.perf_counter)
             return _rendered(_fallen_back(outcome, embedder), parsed)
     except InvalidMessages:
         raise
@@ -179,14 +179,11 @@ def _answers(embed: Embedder, llm: summarizers.Llm | None, timeout_seconds: floa
     return answer
 
 
-def _harmless(on_step: Callable[[Step], object] | None) -> Callable[[Step], object] | None:
+def _report(on_step: Callable[[Step], object] | None, step: Step) -> None:
     """A broken progress bar must not break a compaction."""
-
-    def report(step: Step) -> None:
+    if on_step:
         with suppress(Exception):
-            on_step(step)  # type: ignore[misc]  # it is there
-
-    return report if on_step else None
+            on_step(step)
 
 
 def _fallen_back(outcome: CompactionOutcome, asked: Embedder | str) -> CompactionOutcome:

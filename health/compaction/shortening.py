@@ -8,9 +8,9 @@ Older rounds and an earlier handover need not stay: recovery writes what they sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from health.compaction.config import RecoveryMode
 from health.compaction.laws.floor import LEAST_ROOM, must_stay, oversized, standing
@@ -54,7 +54,7 @@ NEWEST_SHARE = 0.9
 TRIES = 4
 # If nothing else helps, a text is cut to its beginning, of so many tokens.
 HEAD_TOKENS = 12
-ONLY_HEAD: Mapping[str, Any] = {"least": HEAD_TOKENS, "note": HEAD_NOTE, "head_share": 1.0}
+cut_to_beginnings = partial(evened, least=HEAD_TOKENS, note=HEAD_NOTE, head_share=1.0)
 
 
 class Reduction(NamedTuple):
@@ -196,14 +196,18 @@ def _texts(state: ContextState) -> Units:
     return tuple(unit for unit in texts if unit.id not in first)
 
 
-def _marked(state: ContextState, *, are: bool = True) -> Units:
-    """What stands and is marked, or not, but for what is never shortened."""
+def _may_be_shortened(state: ContextState) -> Iterator[Unit]:
+    """What must stay, except what is never shortened."""
     never = never_shortened(state.units)
-    return tuple(unit for unit in standing(state.units) if is_marked(unit) is are and unit.id not in never)
+    return (unit for unit in standing(state.units) if unit.id not in never)
+
+
+def _marked(state: ContextState) -> Units:
+    return tuple(unit for unit in _may_be_shortened(state) if is_marked(unit))
 
 
 def _unmarked(state: ContextState) -> Units:
-    return _marked(state, are=False)
+    return tuple(unit for unit in _may_be_shortened(state) if not is_marked(unit))
 
 
 def _pieces(state: ContextState) -> Iterator[Units]:
@@ -241,7 +245,7 @@ def _shorter_newest(state: ContextState, excess: int, kit: Kit) -> Units:
 
 
 def _head_of_newest(state: ContextState, excess: int, kit: Kit) -> Units:
-    return evened(state.units, may=_ids(_worked_on(state)), excess=excess, kit=kit, **ONLY_HEAD)
+    return cut_to_beginnings(state.units, may=_ids(_worked_on(state)), excess=excess, kit=kit)
 
 
 def _shorter_results(state: ContextState, excess: int, kit: Kit) -> Units:
@@ -286,7 +290,7 @@ def _digested(state: ContextState, excess: int, kit: Kit) -> Units:
 def _heads(state: ContextState, excess: int, kit: Kit) -> Units:
     """Short heads of what stands unmarked, but for results, which would be JSON no longer."""
     may = {unit.id for unit in _unmarked(state) if unit.role is not Role.TOOL and unit.kind not in WRITTEN}
-    short = evened(state.units, may=may, excess=excess, kit=kit, **ONLY_HEAD)
+    short = cut_to_beginnings(state.units, may=may, excess=excess, kit=kit)
     known = {unit.id: unit for unit in state.units}
     return kit.counted(
         unit if unit.content or not known[unit.id].content else unit.saying(GAP.strip()) for unit in short
