@@ -12,6 +12,7 @@ let heard = 0;
 let focused = [];
 const isBusy = () => document.getElementById("turn").hasAttribute("data-busy");
 let wasBusy = isBusy();
+let newest = newestAnswer();
 
 document.addEventListener("htmx:wsOpen", () => {
   connected = true;
@@ -51,11 +52,19 @@ document.addEventListener("htmx:wsAfterMessage", () => {
   if (focused.length && document.activeElement === document.body) {
     refocus(focused.map((id) => document.getElementById(id)).find(Boolean));
   }
-  if (wasBusy && !isBusy()) tellEnd();
+  // A short turn can be over before the server shows it: then only its answer is seen.
+  if (!isBusy() && (wasBusy || newestAnswer() > newest)) tellEnd();
+  if (!isBusy()) newest = Math.max(newest, newestAnswer());
   wasBusy = isBusy();
   document.title = `${document.getElementById("dialog-title").textContent} · Dominds`;
   tick();
 });
+
+/** The number in the id of the last answer, 0 without one. A later answer has a larger number. */
+function newestAnswer() {
+  const answers = document.querySelectorAll("#rows .message-row.assistant[id^=message-]");
+  return Number([...answers].at(-1)?.id.slice("message-".length) ?? 0);
+}
 
 /** Announce the end of a turn, once, however many tool rounds it had. Failures are alerts, announced anyway. */
 function tellEnd() {

@@ -250,6 +250,16 @@ def test_a_message_is_said_anew_by_keyboard_while_its_row_changes(chat: Page, sc
     expect(chat.locator("#live-region > p").last).to_have_text("The agent has answered.")
 
 
+def test_an_answer_that_came_before_the_page_saw_the_agent_at_work_is_announced_too(
+    chat: Page, scripted: Stack
+) -> None:
+    expect(chat.locator("#live-region > p")).to_have_count(0)
+
+    happens(scripted, "an_answer(dialog, 'At once.')")
+
+    expect(chat.locator("#live-region > p")).to_have_text("The agent has answered.")
+
+
 def test_what_was_typed_into_a_message_that_is_said_anew_in_another_tab_goes_into_the_composer(chat: Page) -> None:
     other = chat.context.new_page()
     other.goto(chat.url)
