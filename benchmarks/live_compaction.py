@@ -50,7 +50,7 @@ def main() -> None:
         with running_stack(
             data, "--no-demo", DOMINDS_ADMIN_PASSWORD=PASSWORD, DOMINDS_EMBEDDINGS_IDLE_SECONDS="0"
         ) as stack:
-            # As `up` does, it has loaded the model by then.
+            # It has loaded the model by then.
             time.sleep(40)
             first, *warm = json.loads(stack.shell(ROWS.replace("{runs}", str(runs))).splitlines()[-1])
     marks = quantiles(warm, n=20)
