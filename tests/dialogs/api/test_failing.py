@@ -68,6 +68,18 @@ async def test_a_failure_before_the_first_word_is_a_status(
     assert set(error) == {"message", "type", "param", "code"}
 
 
+async def test_a_client_whose_image_the_model_does_not_read_is_told_what_to_do(
+    client_of_alice: Client, play: Play
+) -> None:
+    read = await sync_to_async(play)(failing("media_refused"))
+
+    response = await client_of_alice.ask(user("What is in this picture?"))
+
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "media_refused")
+    assert "Leave them out, or choose a model that reads them." in response.json()["error"]["message"]
+    assert len(await sync_to_async(read)()) == 1
+
+
 async def test_when_to_come_back_is_passed_on(client_of_alice: Client, play: Play) -> None:
     await sync_to_async(play)(failing("rate_limited", retry_after=7))
 
