@@ -188,6 +188,8 @@ def _unreachable(error: Exception, settings: ProviderSettings) -> ProviderError:
         return ProviderUnreachable(f"{settings.base_url}: no connection within {settings.connect_timeout:g} s.")
     if isinstance(cause, httpx2.TimeoutException):
         return ProviderUnreachable(f"{settings.base_url}: silent for {settings.read_timeout:g} s.")
+    if "WRONG_VERSION_NUMBER" in str(cause):
+        return ProviderUnreachable(f"{settings.base_url}: the server does not speak https. Does it speak http?")
     return ProviderUnreachable(f"{settings.base_url}: {str(cause)[:200] or type(cause).__name__}")
 
 
