@@ -1,7 +1,7 @@
 """Watches an answer's size: at nine tenths of the window it is cut for a compaction, in a full window it is ended.
 
 Text, reasoning and arguments of calls count. Usage comes with the last chunk at best, so tokens are estimated here,
-once the number of bytes and characters no longer rules out that the point is reached. For guarded dialogs only. A limit
+once the number of bytes no longer rules out that the point is reached. For guarded dialogs only. A limit
 below the window does not matter here: it is checked before the next request.
 """
 
@@ -22,8 +22,6 @@ from health.compaction.terms.ports import Kit
 from health.compaction.terms.pressure import SEVERE_SHARE
 from health.compaction.terms.units import ContextState
 
-# The most tokens that one character can be, in any script.
-MOST_TOKENS_A_CHAR = 2
 # How far past the point an answer may go to end its sentence, in tokens and as a share of the window (the smaller
 # counts); half of that if it is between two words.
 PATIENCE_TOKENS = 40
@@ -44,7 +42,8 @@ class Watch:
     window: int
     received_tokens: int = 0
     _uncounted: list[str] = field(default_factory=list)
-    _chars: int = 0
+    # No vocabulary makes more tokens of a text than it has bytes.
+    _bytes: int = 0
     # The last characters of the text; empty after reasoning or a call.
     _said: str = ""
 
@@ -53,13 +52,13 @@ class Watch:
             return
         self._said = (self._said + event.text)[-8:] if isinstance(event, TextDelta) else ""
         self._uncounted.append(event.text)
-        self._chars += len(event.text)
+        self._bytes += len(event.text.encode(errors="surrogatepass"))
 
     @property
     def is_far(self) -> bool:
         """Is it certain without counting tokens that prompt and answer are below the point at which it is cut?"""
         most = self.sizing.request_estimate.tokens if self.sizing.has_request_estimate else self.sizing.at_most
-        spare = SEVERE_SHARE * self.window - self.received_tokens - MOST_TOKENS_A_CHAR * self._chars
+        spare = SEVERE_SHARE * self.window - self.received_tokens - self._bytes
         return most is not None and most < spare
 
     def prepare(self) -> None:
@@ -71,7 +70,7 @@ class Watch:
         """Count the tokens of the text since the last count."""
         if self._uncounted:
             self.received_tokens += self.sizing.counter.count(["".join(self._uncounted)])[0]
-            self._uncounted, self._chars = [], 0
+            self._uncounted, self._bytes = [], 0
 
     @property
     def tokens(self) -> int:

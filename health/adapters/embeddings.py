@@ -137,6 +137,11 @@ def embedder(kind: str) -> Embedder:
     return _process().run(kind)
 
 
+def unused_seconds() -> float:
+    """For how long no run of this process has asked for a model."""
+    return _process().unused_seconds
+
+
 @cache
 def _process() -> Embeddings:
     return Embeddings({"minilm": MiniLM, "static": StaticVectors})
@@ -153,6 +158,11 @@ class Embeddings:
         self._kept, self._queries = Cache(MOST_CACHED), Cache(MOST_QUERIES, QUERY_SECONDS)
         self._pace = Pace()
         self._lock = Lock()
+        self._used_at = clock()
+
+    @property
+    def unused_seconds(self) -> float:
+        return self._clock() - self._used_at
 
     def run(self, kind: str = DEFAULT) -> Embedder:
         """An embedder for one run: the same model for all texts, and None after the first failure."""
@@ -161,6 +171,7 @@ class Embeddings:
     def choose(self, kind: str) -> Model | None:
         """The model asked for, else static vectors, else None; also where one takes long to load. Strategies then use
         lexical vectors. Raises TooSlow."""
+        self._used_at = self._clock()
         with self._alone():
             may_begin = kind == "minilm" and self._pace.may_begin(self._clock())
         return (self._model(kind) if may_begin else None) or self._model("static")

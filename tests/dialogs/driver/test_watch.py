@@ -83,13 +83,22 @@ def test_it_is_far_from_the_mark_while_the_prompt_is_surely_below(
     assert Watch(a_sizing(prompt, at_most=at_most), a_guard(), WINDOW).is_far is far
 
 
-@pytest.mark.parametrize(("prompt", "far"), [(678, True), (679, False)])
+@pytest.mark.parametrize(("prompt", "far"), [(788, True), (789, False)])
 def test_and_while_it_is_by_all_that_came(prompt: int, far: bool) -> None:
-    """Of 900 tokens one was counted, and 110 letters may be 220: 679 are left."""
+    """Of 900 tokens one was counted, and 110 letters may be as many: 789 are left."""
     watch = watching(prompt, TextDelta("x" * 200))
 
     watch.add(TextDelta("x" * 100))
     watch.add(ReasoningDelta("x" * 10))
+
+    assert watch.is_far is far
+
+
+@pytest.mark.parametrize(("prompt", "far"), [(859, True), (860, False)])
+def test_a_character_that_no_vocabulary_has_may_be_a_token_for_each_of_its_bytes(prompt: int, far: bool) -> None:
+    watch = Watch(a_sizing(prompt), a_guard(), WINDOW)
+
+    watch.add(TextDelta("𒀀" * 10))
 
     assert watch.is_far is far
 
