@@ -94,7 +94,7 @@ User.objects.create_user("bench")
 @contextmanager
 def dominds(upstream: str, window: int | None = None) -> Iterator[Gateway]:
     """`manage.py up`. With a window its model is spoken to through an agent that has the window as its limit."""
-    settings = {"DOMINDS_PRELOAD_EMBEDDINGS": "1" if window else "0", "DOMINDS_LEASE_SECONDS": "30"}
+    settings = {"DOMINDS_EMBEDDINGS_IDLE_SECONDS": "0" if window else "600", "DOMINDS_LEASE_SECONDS": "30"}
     with (
         tempfile.TemporaryDirectory() as folder,
         running_stack(Path(folder) / "data", "--no-demo", wait=False, **settings) as stack,

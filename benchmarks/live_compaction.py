@@ -47,8 +47,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
         data.mkdir()
-        with running_stack(data, "--no-demo", DOMINDS_ADMIN_PASSWORD=PASSWORD, DOMINDS_PRELOAD_EMBEDDINGS="1") as stack:
-            # As `up` does, it has loaded the model by then.
+        with running_stack(
+            data, "--no-demo", DOMINDS_ADMIN_PASSWORD=PASSWORD, DOMINDS_EMBEDDINGS_IDLE_SECONDS="0"
+        ) as stack:
+            # It has loaded the model by then.
             time.sleep(40)
             first, *warm = json.loads(stack.shell(ROWS.replace("{runs}", str(runs))).splitlines()[-1])
     marks = quantiles(warm, n=20)

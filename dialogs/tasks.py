@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
+from functools import cache
 from threading import Lock, Thread, Timer
 from typing import Any
 from uuid import UUID
@@ -19,7 +22,7 @@ from celery.worker.state import active_requests
 from django.conf import settings
 
 from dialogs.common.broadcast import all_sent
-from dialogs.common.schedule import COMPACT, DRIVE, LEARN, PREPARE, REPLAY, queue_replay
+from dialogs.common.schedule import COMPACT, DRIVE, LEARN, PREPARE, REPLAY, WARM_UP, queue_replay
 from dialogs.common.threads import THREADS_OF_WORKER, own_threads
 from dialogs.driver.run import drive as run_drive
 from dialogs.llms import preload
@@ -31,6 +34,7 @@ PRELOAD_AFTER_SECONDS = 10.0
 # Seconds that a turn may still take when its worker is told to stop; `up` kills the worker a little later.
 LAST_SECONDS = 2.5
 LOOK_EVERY_SECONDS = 0.05
+IDLE_LOOK_SECONDS = 1.0
 logger = logging.getLogger(__name__)
 
 _turns: asyncio.AbstractEventLoop | None = None
@@ -42,11 +46,13 @@ _one_at_a_time = Lock()
 
 @worker_ready.connect
 def begin(sender: Any, **_about: object) -> None:
-    """Start what a worker does beside its tasks: one of compactions loads the engine; one of turns loads what an answer
-    needs, and runs the sweeper."""
+    """Start what a worker does beside its tasks: one of compactions loads the engine, or looks whether its model is
+    idle; one of turns loads what an answer needs, and runs the sweeper."""
     queues = sender.app.amqp.queues.consume_from
-    if "compaction" in queues and settings.DOMINDS_PRELOAD_EMBEDDINGS:
+    if "compaction" in queues and settings.DOMINDS_EMBEDDINGS_IDLE_SECONDS == 0:
         load_engine_soon()
+    elif "compaction" in queues:
+        give_back_when_idle()
     if "turns" in queues:
         sweeper = Sweeper(drive_beside)
         worker_shutting_down.connect(lambda **_about: sweeper.stop(), weak=False)
@@ -80,12 +86,36 @@ def load_engine_soon() -> None:
     run_later(PRELOAD_AFTER_SECONDS, load_engine)
 
 
+@cache
 def load_engine() -> None:
-    """Load what a first compaction would wait for: the engine, a vocabulary, the embedding model."""
+    """Load what a first compaction would wait for: the engine, a vocabulary, the embedding model. Once a process."""
     from health.services import compact_messages
 
     said = [{"role": "user", "content": f"Number {number} is ready."} for number in range(40)]
     compact_messages(said, limit_tokens=300, task="ready", judge=True)
+
+
+def give_back_when_idle() -> None:
+    """End this process once the embedding model was unused for long, as no other way gives torch's memory back. Only
+    where `up` starts it again."""
+    if os.environ.get("DOMINDS_IS_RESTARTED"):
+        Thread(target=_give_back, args=(settings.DOMINDS_EMBEDDINGS_IDLE_SECONDS,), name="idle", daemon=True).start()
+
+
+def _give_back(seconds: int) -> None:
+    while not _is_unused(seconds):
+        time.sleep(IDLE_LOOK_SECONDS)
+    logger.info("The embedding model was unused for %s s: this worker begins anew without it", seconds)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _is_unused(seconds: int) -> bool:
+    """Is the model loaded, and was not used for so long?"""
+    if "torch" not in sys.modules:
+        return False
+    from health.adapters.embeddings import unused_seconds
+
+    return unused_seconds() >= seconds
 
 
 @shared_task(name=DRIVE)
@@ -159,6 +189,12 @@ def prepare(dialog_id: str) -> None:
     from dialogs.compaction.preparing import prepare as ask_beforehand
 
     ask_beforehand(UUID(dialog_id))
+
+
+@shared_task(name=WARM_UP)
+def warm_up() -> None:
+    """Load the engine beside the tasks, as a compaction may be near."""
+    run_later(0, load_engine)
 
 
 @shared_task(name=LEARN)

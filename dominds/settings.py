@@ -81,8 +81,9 @@ DOMINDS_TOOL_RESULT_BYTES = int(positive("DOMINDS_TOOL_RESULT_BYTES", 2000))
 DOMINDS_WORKSPACES_DIR = Path(env.str("DOMINDS_WORKSPACES_DIR", default=str(DOMINDS_DATA_DIR / "workspaces"))).resolve()
 # Compaction: how long a turn waits for a worker to claim a run.
 DOMINDS_COMPACTION_WAIT_SECONDS = positive("DOMINDS_COMPACTION_WAIT_SECONDS", 3)
-# The compaction worker loads the embedding model (some 500 MB) soon after its start, not in the first compaction.
-DOMINDS_PRELOAD_EMBEDDINGS = flag("DOMINDS_PRELOAD_EMBEDDINGS", default=True)
+# The compaction worker loads the embedding model (some 500 MB) as a context fills, and begins anew without it once it
+# was unused for so long; 0: it loads it soon after its start, and keeps it.
+DOMINDS_EMBEDDINGS_IDLE_SECONDS = whole("DOMINDS_EMBEDDINGS_IDLE_SECONDS", 600)
 # How long the pruning agent's answer may take.
 DOMINDS_PRUNING_SECONDS = positive("DOMINDS_PRUNING_SECONDS", 120)
 DOMINDS_TRASH_DAYS = positive("DOMINDS_TRASH_DAYS", 30)

@@ -21,15 +21,19 @@ COMPACT = "dialogs.compact"
 LEARN = "dialogs.learn"
 REPLAY = "dialogs.replay"
 PREPARE = "dialogs.prepare"
+WARM_UP = "dialogs.warm_up"
 # Preparing later than this would work on an outdated view: the next request has added messages.
 PREPARE_EXPIRES_SECONDS = 60
 # The sweeper asks again by then: hints of a beat must not pile up while no worker is there.
 LEARN_EXPIRES_SECONDS = 50
+# A process asks for the models at most so often.
+WARM_UP_EVERY_SECONDS = 60
 # How long an action of a page waits for the broker, which the client tries three times. After that the broker is
 # not asked again for a while.
 PATIENCE_SECONDS = 0.7
 LEFT_ALONE_SECONDS = 5.0
 _silent_until = 0.0
+_warm_until = 0.0
 
 
 def queue_drive(dialog_id: UUID) -> bool:
@@ -58,6 +62,14 @@ def queue_preparation(dialog_id: UUID) -> bool:
 def queue_learning() -> bool:
     """Wake the critic. False when the broker cannot be reached; the sweeper tries again."""
     return _queued(LEARN, queue="compaction", expires=LEARN_EXPIRES_SECONDS)
+
+
+def queue_warm_up() -> None:
+    """Let the worker of compactions load what the next one needs. Asked again within a minute, this does nothing."""
+    global _warm_until
+    if time.monotonic() >= _warm_until:
+        _warm_until = time.monotonic() + WARM_UP_EVERY_SECONDS
+        _queued(WARM_UP, queue="compaction", expires=WARM_UP_EVERY_SECONDS)
 
 
 def queue_replay(what_if_id: int) -> bool:

@@ -13,6 +13,7 @@ from django.db import InterfaceError, OperationalError, transaction
 
 from dialogs.agents.tools.mcp import refresh
 from dialogs.common.broadcast import is_watched
+from dialogs.common.schedule import queue_warm_up
 from dialogs.common.threads import in_db, persistent
 from dialogs.context import writes
 from dialogs.context.estimate import Sizing
@@ -58,6 +59,8 @@ logger = logging.getLogger(__name__)
 HELD_SECONDS = 600.0
 # The error code if the prompt fits, but not together with the answer's maximum.
 ANSWER_TOO_LONG = "answer_too_long"
+# From this share of the threshold on, the worker of compactions is asked to load its models.
+WARM_UP_FROM = 0.7
 
 
 async def generate(
@@ -114,8 +117,16 @@ async def answer(
         if doubted and await is_cut(call, doubted) and ending is StreamEnd.FINISHED:
             await ask_unwatched(claim, call)
         await prepare_to_go_on(call, live, ending)
+        if is_compaction_near(call, live.usage):
+            await in_db(queue_warm_up)()
         return is_due
     return True
+
+
+def is_compaction_near(call: Call, usage: Usage | UsageUnavailable) -> bool:
+    """May one of the next requests be compacted, from what the provider reported? Only where Dominds does so itself."""
+    guard = call.watch.guard if call.watch else None
+    return guard is not None and isinstance(usage, Usage) and usage.total_tokens >= WARM_UP_FROM * guard.threshold
 
 
 async def prepare_to_go_on(call: Call, live: LiveAnswer, ending: StreamEnd) -> None:

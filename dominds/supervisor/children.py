@@ -154,7 +154,7 @@ class Children:
         command = [sys.executable, "-I", "-S", LEASH, str(os.getpid()), *child.command]
         process = subprocess.Popen(
             command,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **child.environment},
+            env={**os.environ, "PYTHONUNBUFFERED": "1", "DOMINDS_IS_RESTARTED": "1", **child.environment},
             stdin=subprocess.DEVNULL,
             pass_fds=child.files,
             stdout=subprocess.PIPE,

@@ -140,6 +140,11 @@ def embedder(kind: str) -> Embedder:
     return _process().run(kind)
 
 
+def unused_seconds() -> float:
+    """For how long no run of this process has asked for a model."""
+    return _process().unused_seconds
+
+
 @cache
 def _process() -> Embeddings:
     return Embeddings({"minilm": MiniLM, "static": StaticVectors})
@@ -159,6 +164,11 @@ class Embeddings:
         self._lock = Lock()
         self._in_use = {kind: Lock() for kind in load}
         self._since: dict[str, float] = {}
+        self._used_at = clock()
+
+    @property
+    def unused_seconds(self) -> float:
+        return self._clock() - self._used_at
 
     def run(self, kind: str = DEFAULT) -> Embedder:
         """An embedder for one run: the same model for all texts, and None after the first failure."""
@@ -167,7 +177,7 @@ class Embeddings:
     def choose(self, kind: str, *, until: float) -> str | None:
         """The model asked for if it is there by `until`, else static vectors if these are there soon, else None.
         Strategies then use lexical vectors."""
-        now = self._clock()
+        now = self._used_at = self._clock()
         with self._lock:
             stands_still = now - self._since.get(kind, now) > MOST_SECONDS
             may_begin = kind != "static" and not stands_still and self._pace.may_begin(now)

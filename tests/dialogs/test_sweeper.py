@@ -108,7 +108,7 @@ def test_with_nothing_due_it_says_nothing(found: Sweeper, caplog: pytest.LogCapt
 def test_what_a_worker_does_beside_its_tasks_goes_with_its_queue(
     queue: str, begun: list[str], settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.DOMINDS_PRELOAD_EMBEDDINGS = True
+    settings.DOMINDS_EMBEDDINGS_IDLE_SECONDS = 0
     did: list[str] = []
     monkeypatch.setattr(Sweeper, "start", lambda _self: did.append("sweeper begins"))
     monkeypatch.setattr(preload, "preload_soon", lambda: did.append("a client is loaded"))
