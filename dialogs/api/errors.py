@@ -192,6 +192,8 @@ def _worded(code: str, words: str, error: ProviderError | None) -> ApiError:
     if code not in KNOWN:
         return internal()
     status, kind, theirs = KNOWN[code]
+    if code == "authentication_refused":
+        words = f"The provider refused the key that Dominds has for it: {words}"
     return ApiError(
         status,
         words or "The answer could not be made.",
