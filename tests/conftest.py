@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis.internal.conjecture import providers as hypothesis_draws
 
 from dialogs.models import LLM, Agent, Course, Dialog, Provider
+from tests.migrated import migrated
 
 # How long an example takes says how busy the machine is.
 # The same tree gives the same result; `make test-long` looks further.
@@ -48,6 +50,15 @@ TransactionTestCase._fixture_teardown = delete_rows  # type: ignore[method-assig
 def keep_connections() -> None:
     """Each step of the driver would open one of its own, which costs more than the step."""
     connections.settings["default"]["CONN_MAX_AGE"] = None
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb(django_db_keepdb: bool, django_db_modify_db_settings: None) -> bool:
+    """On SQLite there is one with all tables already, which need not be made again."""
+    if connection.vendor != "sqlite":
+        return django_db_keepdb
+    shutil.copy(migrated(), connection.creation._get_test_db_name())
+    return True
 
 
 @pytest.fixture(scope="session")

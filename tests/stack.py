@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -23,10 +20,10 @@ import httpx
 import psycopg
 
 from tests.environment import free_port, on_a_leash
+from tests.migrated import DATABASE, migrated
 from tests.shell import ROOT, Shell
 
 START_SECONDS = 180.0
-DATABASE = "dominds.sqlite3"
 # Quick, so that a test that kills a worker does not wait half a minute for its lease.
 QUICK = {
     "DOMINDS_LEASE_SECONDS": "3",
@@ -124,15 +121,6 @@ def settings_of(data_dir: Path, **settings: str) -> dict[str, str]:
     """The environment of a process on this data folder, and on nothing else of this machine."""
     inherited = {name: value for name, value in os.environ.items() if not FOREIGN.fullmatch(name)}
     return {**inherited, "DOMINDS_DATA_DIR": str(data_dir), **settings}
-
-
-@cache
-def migrated() -> Path:
-    """A database with every table. To migrate takes longer than all else of a start, so it is done once and copied."""
-    folder = Path(tempfile.mkdtemp(prefix="dominds-migrated-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    manage("migrate", environment=settings_of(folder))
-    return folder / DATABASE
 
 
 @contextmanager

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.stack import Stack, manage, migrated, running_stack, settings_of
+from tests.migrated import migrated
+from tests.stack import Stack, manage, running_stack, settings_of
 
 pytestmark = pytest.mark.stack
 

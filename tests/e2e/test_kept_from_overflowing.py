@@ -18,6 +18,7 @@ pytestmark = pytest.mark.e2e
 A_DIALOG = """
 from datetime import timedelta
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.utils import timezone
 from dialogs.models import LLM, Agent, Dialog, Generation, LlmBounds, Provider
 from dialogs.pages.writes import create_dialog
@@ -36,9 +37,11 @@ dialog = create_dialog(owner=User.objects.get(username="admin"), agent=agent)
 dialog.title = "The harbour"
 dialog.save()
 a_history(dialog, pairs=24)
-post_message(dialog=dialog, content="And then?")
-an_answer(dialog, "The tide table says", finish_reason="length",
-    manifest={"asked": 4096, "options": {"max_output_tokens": 1200}, "cut": True})
+# At once: a worker that comes in between would ask for another answer.
+with transaction.atomic():
+    post_message(dialog=dialog, content="And then?")
+    an_answer(dialog, "The tide table says", finish_reason="length",
+        manifest={"asked": 4096, "options": {"max_output_tokens": 1200}, "cut": True})
 print(dialog.pk)
 """
 
