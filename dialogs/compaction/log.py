@@ -66,7 +66,7 @@ def _log_rejected(run: CompactionRun, stored: Any, pruner: LLM | None) -> None:
     if isinstance(cause, Reason) and cause.why not in {Why.NO_ANSWER, Why.ROUND_TOO_LARGE}:
         cause = _without_words(cause)
         logger.warning("Compaction %s: the pruning model %s was not followed: %s", run.pk, pruner.slug, cause)
-        told = {"cause": f"Rejected: {cause}", "why": cause.as_json(), "llm": pruner.slug}
+        told: dict[str, Any] = {"cause": f"Rejected: {cause}", "why": cause.as_json(), "llm": pruner.slug}
         log(Code.PRUNER_FAILED, run.dialog, run=run, limit=run.limit_tokens, **told)
 
 
