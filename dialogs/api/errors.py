@@ -195,6 +195,8 @@ def _worded(code: str, words: str, error: ProviderError | None) -> ApiError:
     status, kind, theirs = KNOWN[code]
     if code == MediaRefused.code:
         words = f"{MediaRefused.__doc__} Its own words: {words}"
+    if code == "authentication_refused":
+        words = f"The provider refused the key that Dominds has for it: {words}"
     return ApiError(
         status,
         words or "The answer could not be made.",
