@@ -188,10 +188,10 @@ def _report(on_step: Callable[[Step], object] | None, step: Step) -> None:
 
 def _fallen_back(outcome: CompactionOutcome, asked: Embedder | str) -> CompactionOutcome:
     """A note that a task was matched without the requested embedder."""
-    used = outcome.embedder
-    if asked != embeddings.DEFAULT or not (outcome.state.task and used) or minilm.NAME in used:
+    others = [name for name in outcome.embedder.split(", ") if name not in ("", minilm.NAME)]
+    if asked != embeddings.DEFAULT or not (outcome.state.task and others):
         return outcome
-    return replace(outcome, warnings=(*outcome.warnings, Reason(Why.WITHOUT_MINILM, {"name": used})))
+    return replace(outcome, warnings=(*outcome.warnings, Reason(Why.WITHOUT_MINILM, {"name": ", ".join(others)})))
 
 
 def _rendered(outcome: CompactionOutcome, parsed: Parsed) -> CompactionOutcome:

@@ -10,7 +10,7 @@ from math import ceil
 from typing import Any
 
 from dialogs.models import Generation
-from dialogs.providers.base import ProviderError
+from dialogs.providers.base import MediaRefused, ProviderError
 
 KEYS_PAGE = "/settings/keys/"
 INVALID = "invalid_request_error"
@@ -162,6 +162,7 @@ KNOWN: dict[str, tuple[int, str, str]] = {
     "limit_unavailable": (400, "invalid_request_error", "limit_unavailable"),
     "request_refused": (400, "invalid_request_error", "request_refused"),
     "messages_refused": (400, "invalid_request_error", "messages_refused"),
+    "media_refused": (400, "invalid_request_error", "media_refused"),
     "tools_refused": (400, "invalid_request_error", "tools_refused"),
     "model_not_found": (404, "invalid_request_error", "model_not_found"),
     "switched_off": (404, "invalid_request_error", "model_not_found"),
@@ -192,6 +193,10 @@ def _worded(code: str, words: str, error: ProviderError | None) -> ApiError:
     if code not in KNOWN:
         return internal()
     status, kind, theirs = KNOWN[code]
+    if code == MediaRefused.code:
+        words = f"{MediaRefused.__doc__} Its own words: {words}"
+    if code == "authentication_refused":
+        words = f"The provider refused the key that Dominds has for it: {words}"
     return ApiError(
         status,
         words or "The answer could not be made.",

@@ -22,12 +22,10 @@ from dialogs.api.schemas import CountBody
 from dialogs.api.writes.client_turns import Target, direct_agent
 from dialogs.context.estimate import overhead
 from dialogs.llms.counter import counter_of
-from dialogs.llms.guard import active_guard
-from dialogs.llms.reads import configured, loaded_window
+from dialogs.llms.guard import active_guard, known_window
 from dialogs.models import LLM, Agent, ApiKey, Dialog
 from health.compaction.terms.ports import text_sizes
 from health.compaction.terms.wire import attached_to, text_of
-from health.monitor.levels import context_window
 from health.tokens.corrected import likely_of
 from health.tokens.images import media_tokens
 
@@ -101,8 +99,8 @@ def _entries() -> Iterator[dict[str, Any]]:
 
 def _entry(model: str, agent: Agent, llm: LLM, *, created: float, owned_by: str) -> dict[str, Any]:
     """The limit has the three names that clients look for; null if it is unknown."""
-    window = loaded_window(llm) or context_window(configured(llm))
-    guard = active_guard(Dialog(agent=agent, llm=llm))
+    dialog = Dialog(agent=agent, llm=llm)
+    window, guard = known_window(dialog).window, active_guard(dialog)
     limit = guard.limit if guard else window
     return {
         "id": model,

@@ -35,6 +35,9 @@ HEADLINES: dict[str, Promise] = {
     "request_refused": _("The provider refused the request."),
     "messages_refused": _("The server refused the messages in this order; they are sent again in a stricter one."),
     "tools_refused": _("The provider refused to be offered tools."),
+    "media_refused": _(
+        "The LLM or its server reads no images, sound or files. Leave them out, or choose an LLM that reads them."
+    ),
     "bad_answer": _("The provider answered something that is no chat stream."),
     "answer_endless": _("The answer went on beyond what one answer may have, and was ended."),
     "empty_answer": _("The model ended its answer without a word; it is asked once more."),

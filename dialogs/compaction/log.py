@@ -57,18 +57,17 @@ def log_end(run: CompactionRun | None, pruner: LLM | None) -> None:
         logger.info("Reset by a person: the agent begins afresh (dialog=%s run=%s)", run.dialog_id, run.pk)
 
 
-def _log_rejected(run: CompactionRun, told: Any, pruner: LLM | None) -> None:
+def _log_rejected(run: CompactionRun, stored: Any, pruner: LLM | None) -> None:
     """Log a decision of the pruning agent that was rejected. A missing one is logged where it was asked."""
-    why = from_json(told)
+    why = from_json(stored)
     if pruner is None or why is None or why.why not in {Why.PRUNING_NOT_USED, Why.PRUNED_TOO_LITTLE}:
         return
     cause = why.args.get("why", why)
     if isinstance(cause, Reason) and cause.why not in {Why.NO_ANSWER, Why.ROUND_TOO_LARGE}:
         cause = _without_words(cause)
         logger.warning("Compaction %s: the pruning model %s was not followed: %s", run.pk, pruner.slug, cause)
-        log(
-            Code.PRUNER_FAILED, run.dialog, run=run, limit=run.limit_tokens, cause=f"Rejected: {cause}", llm=pruner.slug
-        )
+        told: dict[str, Any] = {"cause": f"Rejected: {cause}", "why": cause.as_json(), "llm": pruner.slug}
+        log(Code.PRUNER_FAILED, run.dialog, run=run, limit=run.limit_tokens, **told)
 
 
 def _without_words(why: Reason) -> Reason:

@@ -81,12 +81,11 @@ def short(tokens: int) -> str:
     return f"{thousands:.1f}".removesuffix(".0") + "k" if thousands < 100 else f"{thousands:.0f}k"
 
 
-def _top(history: Iterable[Point]) -> float:
-    """The top of the axis: the highest tokens, or a ceiling that is not far above them."""
+def _top(history: Sequence[Point]) -> float:
+    """The top of the axis: the highest tokens, or the newest ceiling. One of before may have been a slip."""
     points = [point for point in history if point.prompt_tokens is not None]
-    tokens = max((point.prompt_tokens or 0 for point in points), default=0)
-    ceilings = (point.critical_max_tokens or 0 for point in points)
-    return max(tokens, *ceilings, 0) * HEADROOM if points else 0.0
+    ceiling = next((point.critical_max_tokens for point in reversed(points) if point.critical_max_tokens), 0)
+    return max(ceiling, *(point.prompt_tokens or 0 for point in points)) * HEADROOM if points else 0.0
 
 
 def _x(at: int, history: Sequence[Point]) -> float:

@@ -196,6 +196,12 @@ class MessagesRefused(RequestRefused):
     code = "messages_refused"
 
 
+class MediaRefused(ProviderError):
+    """The model or its server reads no images, sound or files. Leave them out, or choose a model that reads them."""
+
+    code = "media_refused"
+
+
 class BadAnswer(ProviderError):
     """The provider answered something that is no chat stream, such as an HTML page."""
 

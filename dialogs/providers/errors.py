@@ -22,6 +22,7 @@ from dialogs.providers.base import (
     AuthenticationRefused,
     BadAnswer,
     ContextOverflow,
+    MediaRefused,
     MessagesRefused,
     ModelNotFound,
     NotConfigured,
@@ -60,6 +61,14 @@ WITHOUT_TOOLS = re.compile(
     r"(does not|doesn't|do not|not) support (tool|function)"
     r"|(tool|function)s?( use| calls?| calling)? (is |are )?not supported"
     r"|tools param requires|enable-auto-tool-choice|that support tool use",
+    re.IGNORECASE,
+)
+# "image input is not supported" (llama.cpp, with 500), "missing data required for image input" (Ollama), "is not a
+# multimodal model" (vLLM), "no endpoints found that support image input" (OpenRouter, with 404).
+WITHOUT_MEDIA = re.compile(
+    r"(image|audio|vision|video|file)s?( input)?s? (is |are )?not supported"
+    r"|not support (image|audio|vision|video|file)"
+    r"|(support|required for) (image|audio|vision|video|file) input|not a multimodal model",
     re.IGNORECASE,
 )
 # Out of credit: waiting does not help, although the status is 429.
@@ -126,6 +135,8 @@ def from_answer(status: int | None, body: object, *, headers: Mapping[str, str] 
         return RequestRefused(words, status=known)
     if WITHOUT_TOOLS.search(words):
         return ToolsRefused(words, status=known)
+    if WITHOUT_MEDIA.search(words):
+        return MediaRefused(words, status=known)
     if OF_SHAPE.search(words):
         return MessagesRefused(words, status=known)
     wait = retry_after(headers or {}, now=datetime.now(UTC))
@@ -177,6 +188,8 @@ def _unreachable(error: Exception, settings: ProviderSettings) -> ProviderError:
         return ProviderUnreachable(f"{settings.base_url}: no connection within {settings.connect_timeout:g} s.")
     if isinstance(cause, httpx2.TimeoutException):
         return ProviderUnreachable(f"{settings.base_url}: silent for {settings.read_timeout:g} s.")
+    if "WRONG_VERSION_NUMBER" in str(cause):
+        return ProviderUnreachable(f"{settings.base_url}: the server does not speak https. Does it speak http?")
     return ProviderUnreachable(f"{settings.base_url}: {str(cause)[:200] or type(cause).__name__}")
 
 

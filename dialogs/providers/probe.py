@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 import httpx2
-from django.utils.translation import ngettext
+from django.utils.translation import gettext, ngettext
 
 from dialogs.providers.addresses import native_root
-from dialogs.providers.base import ModelFacts, Provider, ProviderError, ProviderSettings
+from dialogs.providers.base import ModelFacts, Provider, ProviderError, ProviderSettings, ProviderUnreachable
 from dialogs.providers.http import connecting
 from dialogs.providers.registry import make_provider
 from dialogs.providers.usage import as_mapping
@@ -60,7 +60,9 @@ async def test_connection(settings: ProviderSettings) -> ProbeResult:
         async with opened(settings) as provider:
             models = await provider.list_models()
     except ProviderError as error:
-        return ProbeResult(text=str(error), error_code=error.code)
+        is_lost = isinstance(error, ProviderUnreachable) or error.status == 400
+        hint = await _other_scheme(settings) if is_lost else ""
+        return ProbeResult(text=f"{error} {hint}".strip(), error_code=error.code)
     said = ngettext(
         "The provider answers (%(seconds).1f s) and lists %(count)d model.",
         "The provider answers (%(seconds).1f s) and lists %(count)d models.",
@@ -68,6 +70,23 @@ async def test_connection(settings: ProviderSettings) -> ProbeResult:
     )
     text = said % {"seconds": time.monotonic() - begun, "count": len(models)}
     return ProbeResult(text=text, is_ollama=await is_ollama(settings), models=models)
+
+
+async def _other_scheme(settings: ProviderSettings) -> str:
+    """What to do where the server speaks http and https is asked for, or the other way round; the key is not sent."""
+    scheme, _, rest = settings.base_url.partition("://")
+    other = "https" if scheme == "http" else "http"
+    hurried = replace(settings, connect_timeout=SHORT_PATIENCE_SECONDS, read_timeout=SHORT_PATIENCE_SECONDS)
+    try:
+        async with httpx2.AsyncClient(**connecting(hurried)) as client:
+            # A server of https says 400 to http.
+            speaks = (await client.get(f"{other}://{rest}")).status_code != 400
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        speaks = "CERTIFICATE_VERIFY_FAILED" in str(error)
+    if not speaks:
+        return ""
+    said = gettext("The server speaks %(other)s: write %(other)s:// instead of %(scheme)s:// in the base URL.")
+    return said % {"other": other, "scheme": scheme}
 
 
 async def read_limits(settings: ProviderSettings, model_id: str) -> ModelFacts:

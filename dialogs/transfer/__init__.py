@@ -8,7 +8,7 @@ and inserts the rows with `references.py`.
 from __future__ import annotations
 
 from dialogs.transfer.exporting import export_json
-from dialogs.transfer.importing import import_dialog, parse_json
+from dialogs.transfer.importing import NoAgent, import_dialog, parse_json
 from dialogs.transfer.markdown import export_markdown
 
-__all__ = ["export_json", "export_markdown", "import_dialog", "parse_json"]
+__all__ = ["NoAgent", "export_json", "export_markdown", "import_dialog", "parse_json"]

@@ -59,6 +59,10 @@ from health.models import CompactionRun, ContextEvent, HealthReading
 from health.monitor.levels import read
 
 
+class NoAgent(DialogError):
+    """An imported dialog needs an agent, and there is none."""
+
+
 def import_dialog(*, owner: User, data: object, agent: Agent | None = None) -> Dialog:
     """Import `data` (parsed JSON) as a dialog of this person. Raises a DialogError that names the wrong place.
 
@@ -87,7 +91,7 @@ def _agent(slug: str, fallback: Agent | None) -> Agent:
     enabled = Agent.objects.filter(enabled=True, is_direct=False)
     found = enabled.filter(slug=slug).first() or fallback or enabled.first()
     if found is None:
-        raise DialogError(_("There is no agent to go on with. An admin must add one first."))
+        raise NoAgent(_("There is no agent to go on with. An admin must add one first."))
     return found
 
 

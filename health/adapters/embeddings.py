@@ -1,8 +1,9 @@
 """Answers `Embed` needs: with MiniLM, or for a whole run with static vectors if MiniLM is absent or slow. One run never
 gets both. The speed of MiniLM is measured here, and vectors are cached; clocks are passed as `now`, in seconds.
 
-A run gets one answerer from `embedder()`. A model is loaded once per process, at the first text and in a thread of its
-own, and used by one thread at a time; a run waits for neither for long. Vectors are cached by embedder and text.
+A run gets one answerer from `embedder()`. A model is loaded once per process, at the first text, and used by one thread
+at a time. Both happen in threads of their own, for which a run waits some seconds in sum; what they make later is
+cached, by embedder and text, for the next run.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ import logging
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from threading import Event, Lock, Thread
 from typing import Protocol
 
@@ -30,8 +32,9 @@ Row = NDArray[np.float32]
 SLOW_MS, FAST_MS = 100.0, 80.0
 RETRY_SECONDS = 600.0
 # A verdict needs the first number of texts, or the seconds with fewer, and is about the newest texts, the second
-# number. No run waits longer than the seconds for vectors.
+# number. No run waits longer than the seconds for vectors, in sum; the last fifth of them is static vectors'.
 FEWEST_MEASURED, MOST_MEASURED, MOST_SECONDS = 16, 256, 10.0
+STATIC_SHARE = 0.2
 logger = logging.getLogger(__name__)
 
 Embedder = Callable[[Embed], Embedded | None]
@@ -157,7 +160,10 @@ class Embeddings:
         self._loading: dict[str, tuple[float, Event]] = {}
         self._kept, self._queries = Cache(MOST_CACHED), Cache(MOST_QUERIES, QUERY_SECONDS)
         self._pace = Pace()
+        # Held for moments, for caches and pace. A model's own is held while it embeds, since when stands beside it.
         self._lock = Lock()
+        self._in_use = {kind: Lock() for kind in load}
+        self._since: dict[str, float] = {}
         self._used_at = clock()
 
     @property
@@ -166,69 +172,89 @@ class Embeddings:
 
     def run(self, kind: str = DEFAULT) -> Embedder:
         """An embedder for one run: the same model for all texts, and None after the first failure."""
-        return RunEmbedder(self, canonical(kind))
+        return RunEmbedder(self, canonical(kind), self._clock)
 
-    def choose(self, kind: str) -> Model | None:
-        """The model asked for, else static vectors, else None; also where one takes long to load. Strategies then use
-        lexical vectors. Raises TooSlow."""
-        self._used_at = self._clock()
-        with self._alone():
-            may_begin = kind == "minilm" and self._pace.may_begin(self._clock())
-        return (self._model(kind) if may_begin else None) or self._model("static")
+    def choose(self, kind: str, *, until: float) -> str | None:
+        """The model asked for if it is there by `until`, else static vectors if these are there soon, else None.
+        Strategies then use lexical vectors."""
+        now = self._used_at = self._clock()
+        with self._lock:
+            stands_still = now - self._since.get(kind, now) > MOST_SECONDS
+            may_begin = kind != "static" and not stands_still and self._pace.may_begin(now)
+        if may_begin and self._is_loaded(kind, until):
+            return kind
+        return "static" if self._is_loaded("static", self._clock() + STATIC_SHARE * MOST_SECONDS) else None
 
-    def embed(self, model: Model, need: Embed, *, first: bool) -> Embedded:
+    def embed(self, kind: str, need: Embed, *, first: bool, until: float) -> Embedded:
         """The vectors, if possible from the caches. Raises TooSlow: at a run's first need soon, later only late."""
-        with self._alone():
+        answer: Future[Embedded] = Future()
+        work = partial(self._embedded, kind, need, first=first, until=until)
+        Thread(target=_settle, args=[answer, work], name=f"embeds-{kind}", daemon=True).start()
+        try:
+            return answer.result(max(0.0, until - self._clock()))
+        except TimeoutError:
+            raise TooSlow(f"{kind} took longer than a run waits for vectors") from None
+
+    def _embedded(self, kind: str, need: Embed, *, first: bool, until: float) -> Embedded:
+        with self._alone(kind, until):
+            model = self._models[kind]
             keys = [_key(model, text) for text in need.texts]
             known = {key: self._known(key) for key in keys}
             missing = {key: text for key, text in zip(keys, need.texts, strict=True) if known[key] is None}
             queries = set(keys[: need.queries])
-            for key, row in self._made(model, missing, first=first):
+            for key, row in self._made(kind, missing, first=first, until=until):
                 known[key] = row
-                (self._queries if key in queries else self._kept).put(key, row, self._clock())
+                with self._lock:
+                    (self._queries if key in queries else self._kept).put(key, row, self._clock())
         rows = [made for key in keys if (made := known[key]) is not None]
         return Embedded(vectors=np.stack(rows) if rows else np.zeros((0, 1), np.float32), name=model.name)
 
-    def _made(self, model: Model, missing: Mapping[bytes, str], *, first: bool) -> Iterator[tuple[bytes, Row]]:
-        """Compute the missing vectors, in batches of texts of about equal length."""
+    def _made(
+        self, kind: str, missing: Mapping[bytes, str], *, first: bool, until: float
+    ) -> Iterator[tuple[bytes, Row]]:
+        """Compute the missing vectors, in batches of texts of about equal length, as long as somebody waits."""
         keys = sorted(missing, key=lambda key: len(missing[key]))
-        asked = self._clock()
         for start in range(0, len(keys), SLICE):
             part = keys[start : start + SLICE]
             begin = self._clock()
-            rows = model.encode([missing[key] for key in part])
+            rows = self._models[kind].encode([missing[key] for key in part])
             # Copies, as a cached row would keep the whole array in memory.
             yield from zip(part, (row.copy() for row in rows), strict=True)
-            if model is self._models.get("minilm"):
-                is_slow = self._pace.note(len(part), self._clock() - begin, self._clock())
-                is_over = first or self._clock() - asked > MOST_SECONDS
-                if is_slow and is_over and start + SLICE < len(keys):
-                    raise TooSlow(f"MiniLM takes {self._pace.milliseconds:.0f} ms a text")
+            is_slow = kind == "minilm" and self._noted(len(part), self._clock() - begin)
+            if start + SLICE < len(keys) and (self._clock() > until or (is_slow and first)):
+                raise TooSlow(f"{kind} takes {1000 * (self._clock() - begin) / len(part):.0f} ms a text")
+
+    def _noted(self, texts: int, seconds: float) -> bool:
+        with self._lock:
+            return self._pace.note(texts, seconds, self._clock())
 
     def _known(self, key: bytes) -> Row | None:
-        now = self._clock()
-        kept = self._kept.get(key, now)
-        return kept if kept is not None else self._queries.get(key, now)
+        with self._lock:
+            now = self._clock()
+            kept = self._kept.get(key, now)
+            return kept if kept is not None else self._queries.get(key, now)
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """One thread at a time. Raises TooSlow if another has the models for long."""
-        if not self._lock.acquire(timeout=MOST_SECONDS):
-            raise TooSlow("another run uses the models for long")
+    def _alone(self, kind: str, until: float) -> Iterator[None]:
+        """One thread at a time. Raises TooSlow if another has the model for long."""
+        if not self._in_use[kind].acquire(timeout=max(0.0, until - self._clock())):
+            raise TooSlow(f"another run uses {kind} for long")
         try:
+            self._since[kind] = self._clock()
             yield
         finally:
-            self._lock.release()
+            del self._since[kind]
+            self._in_use[kind].release()
 
-    def _model(self, kind: str) -> Model | None:
-        """The model, loaded at its first use in a thread of its own; None if it cannot be loaded, or not soon. A later
-        run may then have it."""
+    def _is_loaded(self, kind: str, until: float) -> bool:
+        """Whether the model is there: it is loaded at its first use in a thread of its own. If it is not there soon, a
+        later run may have it."""
         since, is_over = self._loading.setdefault(kind, (self._clock(), begun := Event()))
         if is_over is begun:
             Thread(target=self._load_it, args=[kind, begun], name=f"loads-{kind}", daemon=True).start()
-        if not is_over.wait(max(0.0, since + MOST_SECONDS - self._clock())):
+        if not is_over.wait(max(0.0, min(since + MOST_SECONDS, until) - self._clock())):
             logger.warning("Embedder %s is still being loaded: this run goes without.", kind)
-        return self._models.get(kind)
+        return kind in self._models
 
     def _load_it(self, kind: str, is_over: Event) -> None:
         try:
@@ -242,35 +268,46 @@ class Embeddings:
 class RunEmbedder:
     """Answers all needs of one run with one embedder, as vectors of two cannot be compared."""
 
-    def __init__(self, embeddings: Embeddings, kind: str) -> None:
-        self._embeddings, self._kind = embeddings, kind
-        self._model: Model | None = None
+    def __init__(self, embeddings: Embeddings, kind: str, clock: Callable[[], float]) -> None:
+        self._embeddings, self._kind, self._clock = embeddings, kind, clock
+        self._used: str | None = None
         self._began = self._failed = False
+        self._seconds = (1 - STATIC_SHARE) * MOST_SECONDS
 
     def __call__(self, need: Embed) -> Embedded | None:
         if self._failed:
             return None
+        began = self._clock()
         try:
-            if not self._began:
-                self._model = self._embeddings.choose(self._kind)
-            answer = self._answer(need)
+            answer = self._answer(need, until=began + self._seconds)
         except Exception as error:  # the run goes on with lexical vectors
             logger.warning("Embedding failed; the rest of this run goes without: %s", error)
             answer = None
         self._began, self._failed = True, answer is None
+        self._seconds -= self._clock() - began
         return answer
 
-    def _answer(self, need: Embed) -> Embedded | None:
-        if self._model is None:
+    def _answer(self, need: Embed, *, until: float) -> Embedded | None:
+        if not self._began:
+            self._used = self._embeddings.choose(self._kind, until=until)
+        if self._used is None:
             return None
         try:
-            return self._embeddings.embed(self._model, need, first=not self._began)
+            return self._embeddings.embed(self._used, need, first=not self._began, until=until)
         except TooSlow as error:
             if self._began:
                 raise
             logger.info("%s: static vectors serve this run.", error)
-        self._model = self._embeddings.choose("static")
-        return self._embeddings.embed(self._model, need, first=False) if self._model else None
+        self._used = self._embeddings.choose("static", until=until)
+        last = self._clock() + STATIC_SHARE * MOST_SECONDS
+        return self._embeddings.embed(self._used, need, first=False, until=last) if self._used else None
+
+
+def _settle(answer: Future[Embedded], work: Callable[[], Embedded]) -> None:
+    try:
+        answer.set_result(work())
+    except BaseException as error:  # a library written in Rust may raise anything
+        answer.set_exception(error)
 
 
 def _key(model: Model, text: str) -> bytes:

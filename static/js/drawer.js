@@ -57,6 +57,16 @@ new MutationObserver(() => {
 }).observe(document.body, { subtree: true, attributeFilter: ["open"] });
 window.addEventListener("popstate", () => over()?.close());
 
+// A link that is followed from there takes the place of that entry: else it would cost a second Back. At the window, after
+// all who may have prevented it.
+window.addEventListener("click", (event) => {
+  const link = event.target.closest("dialog:modal a[href]");
+  const isPlain = !(event.defaultPrevented || event.ctrlKey || event.metaKey || event.shiftKey);
+  if (!link || !isPlain || !history.state?.over || link.target || link.hasAttribute("download")) return;
+  event.preventDefault();
+  location.replace(link.href);
+});
+
 for (const drawer of drawers) drawer.addEventListener("close", tell);
 document.addEventListener("htmx:wsAfterMessage", tell);
 tell();

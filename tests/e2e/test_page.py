@@ -160,6 +160,13 @@ def back_closes_what_lies_over_the_page(page: Page) -> None:
     expect(over).to_have_count(0)
     assert page.url == here
 
+    page.locator(".meter-button").click()
+    page.locator("dialog:modal a[href]").first.click()
+    expect(page).not_to_have_url(here)
+    page.go_back()
+    expect(page).to_have_url(here)
+    assert not page.evaluate("() => history.state?.over")
+
     page.get_by_role("button", name="Reminders and Taskdoc").click()
     page.keyboard.press("Escape")
     page.wait_for_function("() => !history.state?.over")

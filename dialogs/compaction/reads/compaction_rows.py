@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,6 +17,7 @@ from dialogs.models import Course
 from dialogs.transcript.model_view import Lineage, load
 from dominds.prepared import Many, prepared
 from health.compaction.strategies import TEXTS
+from health.compaction.terms.reasons import Reason, Why, from_json
 from health.compaction.terms.registry import StrategyTexts
 from health.models import CompactionRun
 
@@ -180,7 +181,7 @@ def compaction_rows(course: Course | None, shown: Collection[int], lineage: Line
         return []
     is_held = lineage is not None and course.guard_held and active_guard(course.dialog) is not None
     rows = []
-    for run in _begun_after(course.pk, shown):
+    for run in _without_repeats(_begun_after(course.pk, shown)):
         can_redo = lineage is not None and run.status == Status.UNDONE and lineage.may_redo(run.pk)
         rows.append(
             CompactionRow(
@@ -192,6 +193,28 @@ def compaction_rows(course: Course | None, shown: Collection[int], lineage: Line
             )
         )
     return rows
+
+
+def _without_repeats(runs: Iterable[CompactionRun]) -> Iterator[CompactionRun]:
+    """The runs, without those that only say again that compaction cannot free more: with the same limit, and of about
+    as many tokens that must stay."""
+    said = None
+    for run in runs:
+        now = _stuck(run)
+        if now and said and now[:2] == said[:2] and abs(now[2] - said[2]) < run.limit_tokens / 10:
+            continue
+        said = now or said
+        yield run
+
+
+def _stuck(run: CompactionRun) -> tuple[int, Why, int] | None:
+    """Of a run that says that compaction cannot free more: its limit, why, and the tokens that must stay."""
+    told = from_json(run.why) if run.status == Status.SKIPPED else None
+    why = told.args.get("why") if told and told.why is Why.STUCK else None
+    if not isinstance(why, Reason):
+        return None
+    needed = why.args.get("needed")
+    return run.limit_tokens, why.why, needed if isinstance(needed, int) else 0
 
 
 @prepared(BigIntegerField(), Many(BigIntegerField()))

@@ -32,7 +32,7 @@ from dialogs.models import Dialog
 from dialogs.pages import writes
 from dialogs.transcript.views import View, dialog_or_404, go_back, person_of, trash_days, way_back
 from dialogs.transcript.writes import dialog_row as trash_can
-from dialogs.transfer import export_json, export_markdown, import_dialog, parse_json
+from dialogs.transfer import NoAgent, export_json, export_markdown, import_dialog, parse_json
 
 _TRASH_QUESTION: dict[str, Promise] = {
     "question": gettext_lazy("Delete this dialog?"),
@@ -134,6 +134,7 @@ IMPORT_LIMIT_MB = 50
 class ImportForm(forms.Form):
     """A dialog file. Errors in it are shown at the field."""
 
+    lacks_agent = False
     file = forms.FileField(
         label=gettext_lazy("Dialog file (JSON)"),
         error_messages={"required": gettext_lazy("Choose a file first."), "empty": gettext_lazy("The file is empty.")},
@@ -156,7 +157,10 @@ class ImportForm(forms.Form):
         try:
             return import_dialog(owner=owner, data=parse_json(self.cleaned_data["file"].read()))
         except DialogError as error:
-            self.add_error("file", str(error))
+            self.lacks_agent = isinstance(error, NoAgent)
+            # Below it stands how an admin adds one.
+            is_told_how = self.lacks_agent and owner.is_staff
+            self.add_error("file", _("There is no agent to go on with.") if is_told_how else str(error))
             return None
 
 

@@ -135,11 +135,9 @@ def cause_of(event: ContextEvent) -> str:
     """Why an event happened, if more is known than its code, in the reader's language."""
     if event.code == Code.LOOP_DETECTED:
         return " ".join(loop_sentences(event.facts))
-    told = event.facts.get("why") or event.facts.get("reason") or (event.run.told if event.run else "")
-    if told:
+    own = event.facts.get("why") or event.facts.get("reason") or event.facts.get("cause")
+    if told := own or (event.run.told if event.run else ""):
         return in_words(told)
-    if event.facts.get("cause"):
-        return str(event.facts["cause"])
     return _("The provider’s own words are in the dialog.") if event.code == "PROVIDER_OVERFLOW" else ""
 
 

@@ -15,10 +15,11 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from health.compaction.reading.signs import signs_of
-from health.compaction.reading.text import CJK, remembered
+from health.compaction.reading.text import CJK, STOPWORDS, remembered
 from health.compaction.reading.value_patterns import (
     ATTRIBUTES,
     BREAKS,
+    CHANGES,
     COUNTS,
     DETERMINERS,
     SENTENCES,
@@ -31,7 +32,7 @@ from health.compaction.reading.value_patterns import (
     units_of,
 )
 from health.compaction.reading.value_statements import Statement
-from health.compaction.reading.value_words import CJK_BEGINS, told_of
+from health.compaction.reading.value_words import CJK_BEGINS, ZH_SUBJECT, told_of
 
 # What a number counts: a plural, with what describes it; in Chinese the thing behind a measure word.
 _SMALL = "in|of|on|at|for|to|a|an|the|and|or|per|by|is|are|was|has|with|from|as"
@@ -50,8 +51,6 @@ VERBS = frozenset(
 MANY = frozenset("have need want sell".split())  # noqa: SIM905
 # What a sentence begins with that has no subject of its own.
 NOBODY = frozenset("i we you he she it they this that there what who how".split())  # noqa: SIM905
-# What a short Chinese sentence says something to be, or to have become.
-ZH_SUBJECT = re.compile(f"(?:现在)?([{CJK}]{{1,8}}?)(?:现在)?(?:是|叫|用|[改换变]?[成为])")
 # Before a thing these say that it is the newest or the one of before, not which one it is.
 NOT_WHICH = frozenset(
     """
@@ -59,6 +58,7 @@ NOT_WHICH = frozenset(
     now a an of for to in on at with and by then so actually please let's
     """.split()  # noqa: SIM905 (a list of words reads best as text)
 )
+ZH_QUALITY = re.compile(f"是([{CJK}]{{1,6}})的[。！]?$")
 MOST_SUBJECT = 9  # tokens
 FRAMED = re.compile(r"(?:on|in|at) (?:the )?(\w{1,20}+)")
 ZH_NUMBERED = re.compile(f"(第[{ZH_DIGITS}一\\d]{{1,4}}|[{CJK}]{{1,3}}[(（]\\d{{1,2}}[)）]班)")
@@ -79,7 +79,7 @@ ZH_OPENS_NO_THING = frozenset(
 WAYS = frozenset("long wide high tall deep thick heavy broad".split())  # noqa: SIM905
 ZH_WAY = re.compile("([长宽高深厚重])[约是为有]? ?§")
 ONE_END, OTHER_END = (frozenset(words.split()) for words in ("open start begin arrive", "close end leave depart"))
-ZH_CHANGED = re.compile("[改换](?![成到为])|现在|不再")
+ZH_CHANGED = re.compile("[改换](?![成到为])|现在|不再|的是")
 # What somebody ends: the words behind "cancel". What "is cancelled" stands before it.
 ENDED = re.compile(
     r"(?<!is )(?<!are )(?<!was )(?<!were )(?<!be )(?<!been )(?<!got )(?<!gets )\b"
@@ -121,11 +121,13 @@ def tell_of_two(new: Statement, old: Statement) -> bool:
     if not (new.text.isascii() and signs_of(new.text).changes) and _are_of_two_people(new.text, old.text):
         return True
     if not new.text.isascii() and (
-        _open_otherwise("".join(new.tokens), "".join(old.tokens)) or _are_done_otherwise(new, old)
+        _open_otherwise("".join(new.tokens), "".join(old.tokens))
+        or _are_done_otherwise(new, old)
+        or _is_of_a_part(new.text, old.text)
     ):
         return True
     if not (new.has_value and old.has_value):
-        return False
+        return not new.names and _have_two_subjects(new, old)
     return (
         _count_two_things(new.text, old.text)
         or _have_two_subjects(new, old)
@@ -181,6 +183,12 @@ def _are_done_otherwise(new: Statement, old: Statement) -> bool:
         return False
     mine, theirs = ("".join(ZH_DONE.findall("".join(one.tokens))).strip(ZH_SMALL) for one in (new, old))
     return bool(mine and theirs) and (set(mine).isdisjoint(theirs) or (mine[1:] == theirs[1:] and mine != theirs))
+
+
+def _is_of_a_part(text: str, other: str) -> bool:
+    """界面是深色的 and 手机端的界面是浅色的."""
+    whose, of, thing = text.partition("的")
+    return bool(of) and thing[:2] == other[:2] and whose != "我" and _is_a_head(whose)
 
 
 def _is_a_head(text: str) -> bool:
@@ -258,10 +266,33 @@ def begin_alike(new: Statement, old: Statement) -> bool:
 
 def tell_more(new: Statement, old: Statement) -> bool:
     """ "The car needs tyres" and "the car needs a wash", "the pump is in the cellar" and "the pump is loud"."""
+    if not new.text.isascii():
+        return _is_only_one_a_quality(new.text, old.text) or _tells_how_it_is(new, old)
     mine, theirs = _subject(new.tokens), _subject(old.tokens)
-    if not mine.words or mine[:2] != theirs[:2]:
+    if not mine.words or mine.words != theirs.words:
         return False
-    return mine.verb in MANY or (PLACES.fullmatch(mine.behind) is None) != (PLACES.fullmatch(theirs.behind) is None)
+    return mine.verb != theirs.verb or mine.verb in MANY or _is_small(mine.behind) != _is_small(theirs.behind)
+
+
+def _is_small(word: str) -> bool:
+    return PLACES.fullmatch(word) is not None or (word in STOPWORDS and word not in DETERMINERS)
+
+
+def _is_only_one_a_quality(text: str, other: str) -> bool:
+    """分支是main and 分支现在是最新的; not 主题是深色 and 主题是浅色的."""
+    mine, theirs = ZH_QUALITY.search(text), ZH_QUALITY.search(other)
+    if mine and theirs:
+        return False
+    return bool((mine and set(mine[1]).isdisjoint(other)) or (theirs and set(theirs[1]).isdisjoint(text)))
+
+
+def _tells_how_it_is(new: Statement, old: Statement) -> bool:
+    """构建跑在本机 and 构建现在很慢: beside the thing both say nothing of the same."""
+    rest = new.text.replace("现在", "")
+    if rest == new.text or CHANGES.search(rest):
+        return False
+    thing = "".join(new.content & old.content)
+    return not any(letter.isalpha() for letter in {*rest}.intersection(old.text).difference(thing))
 
 
 def _measure_otherwise(told: tuple[str, ...], other: tuple[str, ...]) -> bool:
@@ -295,6 +326,11 @@ def _ends_a_part(new: Statement, old: Statement, shared: Collection[str]) -> boo
     return any(part[:1] not in old.text for part in parts)
 
 
+def bans_anew(text: str) -> bool:
+    """Whether what forbids also tells a change; in Chinese 不 alone counts as a sign of one."""
+    return signs_of(text).changes if text.isascii() else ZH_CHANGED.search(text) is not None
+
+
 def _forbid_otherwise(new: Statement, old: Statement) -> bool:
     """ "Never deploy on Fridays" and "never deploy on Mondays before 10:00" both hold, until a change is told of.
 
@@ -302,7 +338,6 @@ def _forbid_otherwise(new: Statement, old: Statement) -> bool:
     """
     if not (signs_of(new.text).forbids and signs_of(old.text).forbids) or new.text == old.text:
         return False
-    # In Chinese 不 alone counts as a sign of change.
-    if signs_of(new.text).changes if new.text.isascii() else ZH_CHANGED.search(new.text):
+    if bans_anew(new.text):
         return False
     return new.tokens != old.tokens or Sort.DAY in new.values or LIMIT.search(new.text.lower()) is None

@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping
 
 from health.compaction.reading.signs import signs_of
 from health.compaction.reading.text import STOPWORDS, remembered
-from health.compaction.reading.two_things import begin_alike, tell_more
+from health.compaction.reading.two_things import bans_anew, begin_alike, tell_more
 from health.compaction.reading.value_patterns import CHANGES, CHOSEN, SENTENCES, ZH_COMMON, Sort, stem
 from health.compaction.reading.value_statements import Statement
 from health.compaction.reading.value_words import CJK_BEGINS, outdated_words
@@ -34,6 +34,7 @@ NOT_DONE = re.compile(
 # These are done with anything: "I don't need the rug".
 ANY_DEED = frozenset("need want bother do have".split())  # noqa: SIM905
 PERMITTED = frozenset("fine okay ok allowed welcome may can again now anymore please turn".split())  # noqa: SIM905
+GOES_ON = re.compile(r"^now\b|现在", re.IGNORECASE)
 # Words that say nothing of a thing.
 SMALL = STOPWORDS | ANY_DEED | PERMITTED | ZH_COMMON | frozenset(("never", *"别现后今行以"))
 
@@ -101,28 +102,39 @@ def says_instead(new: Statement, old: Statement) -> bool:
 
 
 NOTHING = frozenset[str]()
-# What is chosen is said in few characters.
-MOST_CHOSEN = 120
+# What is chosen is said in few characters; of a thing in so few words, or twice as many pairs: more tell a story.
+MOST_CHOSEN, MOST_OWN = 120, 2
 
 
 def is_other_choice(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """Two short wishes that were taken note of, each with something of its own, be it a small word: "it is main"."""
-    wishes = new.heard and old.heard and max(len(new.text), len(old.text)) <= MOST_CHOSEN
+    told = (new.heard and old.heard) or _is_told_anew(new, old, shared)
+    wishes = told and max(len(new.text), len(old.text)) <= MOST_CHOSEN
     if not wishes or _told_exactly(own_values(new, old)) or _told_exactly(own_values(old, new)):
         return False
     if _chooses_nothing(new, old) or _is_a_deed(old, shared):
         return False
-    is_now = signs_of(new.text).changes and begin_alike(new, old)
+    sign, begins = signs_of(new.text), new.tokens[:1] == old.tokens[:1] or begin_alike(new, old)
+    is_now = sign.changes and (begins or sign.opens)
     mine, theirs = (frozenset(one.tokens) if is_now else one.content | one.words for one in (new, old))
     return bool(mine - theirs and theirs - mine) and _is_about_a_thing(new, shared & old.key & new.key)
+
+
+def _is_told_anew(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
+    """Whether it says itself that it changes what was told of a thing, whatever was answered; "now write" goes on."""
+    is_same = shared & new.topics & old.topics - new.names or len(shared - new.names) > 1
+    own = max(len(one.content - shared) for one in (new, old))
+    if not is_same or own > (MOST_OWN if new.text.isascii() else 2 * MOST_OWN):
+        return False
+    return signs_of(new.text if begin_alike(new, old) else GOES_ON.sub("", new.text)).changes
 
 
 def _chooses_nothing(new: Statement, old: Statement) -> bool:
     """Deeds follow each other, two bans both hold, and a ban is lifted only where it is undone."""
     sign, before = signs_of(new.text), signs_of(old.text)
-    if sign.deeds or before.deeds or (sign.ends and before.ends) or tell_more(new, old):
+    if sign.deeds or before.deeds or before.past or (sign.ends and before.ends) or tell_more(new, old):
         return True
-    return before.forbids and (sign.permits or (sign.forbids and not sign.changes))
+    return before.forbids and (sign.permits or (sign.forbids and not bans_anew(new.text)))
 
 
 def _is_a_deed(one: Statement, shared: frozenset[str]) -> bool:

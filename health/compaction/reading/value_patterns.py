@@ -77,7 +77,10 @@ _CHINESE: Mapping[Sort, str] = {
         rf"|\d{{1,2}}月\d{{1,2}}[日号]?|(?:\d{{1,2}}|[{ZH_DIGITS}一]{{1,2}})月[初中底末]|(?:周|星期|礼拜)[一二三四五六日天]"
         r"|(?<![\d路街道巷里弄村园苑])\d{1,2}号(?![楼线店机门房间会院桌位])"
     ),
-    Sort.TIME: r"|[\d一二三四五六七八九十]{1,3}点(?:半|[\d一二三四五六七八九十]{1,3}分?)?",
+    # 详细一点 is no time.
+    Sort.TIME: (
+        r"|(?:[\d二三四五六七八九十]|一(?<![^午晨上天日到在于是十]一)){1,3}点(?:半|[\d一二三四五六七八九十]{1,3}分?)?"
+    ),
     Sort.AMOUNT: (
         f"|[{ZH_DIGITS}一][百千万](?!别)[{ZH_DIGITS}一百千万]{{0,8}}"
         f"|(?<![{ZH_DIGITS}周期拜第])(?!十分(?!钟))[{ZH_DIGITS}]{{1,3}}(?=[{ZH_UNITS}])"
@@ -169,7 +172,7 @@ SOMETIMES = Phrases.of(
     r"|(?:was|were|had|cost) [a-z ]{0,30}?last (?:year|time|month|week|summer|winter)\b"
     r"|^(?:back )?in (?:19|20)\d\d\b|(?:as a (?:child|kid|boy|girl|student)|in those days)\b"
     r"|(?:(?:for|an|the) (?:example|instance)|some people|other people|(?<!the )others)\b)",
-    r"去年|上次|上回|备用|周末|节假日|如果|要是|(?<![一二三四五六七八九十])万一|[你他她]们?的|小时候|那时|当年|^在?(?:19|20)\d\d年"
+    r"^(?:我们?)?以前(?![^。]*(?:现在|如今|改))|去年|上次|上回|备用|周末|节假日|如果|要是|(?<![一二三四五六七八九十])万一|[你他她]们?的|小时候|那时|当年|^在?(?:19|20)\d\d年"
     r"|比如|例如|例子|有些?人|别人|人家",
 )
 ENDS = Phrases.of(
@@ -200,7 +203,7 @@ CHANGES = Phrases.of(
     r"|tak(?:es|en) over|re(?:assign|rout|vert|stor)\w*|returns? to|bumped|stepp?(?:s|ed) (?:in|down|back)"
     r"|second thoughts?"
     r"|should (?:read|be|have been)|fix(?:ed)?|make (?:it|that)|these days|so|what (?:\w+ ){1,6}is)\b",
-    r"的是|改|换|更|等一?[下等]|还是|不|错|现在|别|而是|挪|延|调|迁|恢复|回到|又是|混|其实|推迟|提前|应[该当]|那天|涨|降|减|从|转|接[手替]|交[给回]|先前|原来|最好",
+    r"的是|^以后|改|换|更|等一?[下等]|还是|不|错|现在|别|而是|挪|延|调|迁|恢复|回到|又是|混|其实|推迟|提前|应[该当]|那天|涨|降|减|从|转|接[手替]|交[给回]|先前|原来|最好",
 )
 OPENS_CHANGE = re.compile(
     r"(?:no|nope|sorry|ah|oh|oops|wait|h[ao](?:ng|ld) on|actually|hm+|correction|typo|my bad|apologies|update"

@@ -35,6 +35,8 @@ NO_SUBJECT = frozenset(
     "mon tue tues wed thu thur thurs fri chf eur usd gbp nobody anybody anyone".split()  # noqa: SIM905
 )
 CJK_BEGINS = "\u2e80"
+# What a short Chinese sentence says something to be, or to have become.
+ZH_SUBJECT = re.compile(f"(?:现在)?([{CJK}]{{1,8}}?)(?:现在)?(?:是|叫|用|[改换变写]?[成为])")
 # Not chosen: "not tabs but", "instead of tabs", 不用制表符.
 NOT_CHOSEN = re.compile(
     r"\b(?:instead of|rather than|no longer|not) [\w$€£: .-]{1,40}?(?= but\b|[,;.!]|$)"
@@ -82,6 +84,9 @@ def _with_pairs(tokens: tuple[str, ...]) -> Sequence[str]:
     for token, behind in itertools.pairwise((*tokens, "")):
         if token > CJK_BEGINS:
             found += filter(_is_telling_pair, map(add, token, token[1:]))
+            subject = ZH_SUBJECT.match(token)
+            if subject and len(subject[1]) == 2 and not ZH_COMMON.issuperset(subject[1]):
+                found.append(subject[1])  # 月份, of a small word
             if behind == "§" and len(token) > 1 and _is_half_telling(token[-2:]):
                 found.append(token[-2:])
         elif is_word(token):

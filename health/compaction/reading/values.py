@@ -17,7 +17,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice, takewhile
+from itertools import islice
 
 from health.compaction.reading.in_place import tell_of_another
 from health.compaction.reading.ledger_patterns import is_errand
@@ -221,7 +221,8 @@ class Book:
         corrects = signs_of(new.text).opens
         if not (new.values.keys() - CHOSEN or corrects or signs_of(new.text).changes or signs_of(new.text).closes):
             return []  # a name alone corrects nothing
-        near = takewhile(lambda old: new.turn - old.turn <= NEAR, reversed(self._recent))
+        recent = islice(reversed(self._recent), MOST_LOOKED_UP)
+        near = (old for old in recent if new.turn - old.turn <= NEAR or _ask_anew(new, old))
         for old in sorted(near, key=lambda old: not _ask_alike(new, old)):
             if (
                 old not in self.gone
@@ -274,7 +275,8 @@ def _shared(new: Statement, old: Statement) -> frozenset[str]:
 
 def _is_chosen_anew(new: Statement, old: Statement) -> bool:
     """ "No, the blue one", right behind a wish that was taken note of; "use spaces instead" behind "use tabs"."""
-    if not (new.heard and old.heard and new.content and old.content and ANYBODY.isdisjoint(new.tokens)):
+    told = (new.heard and old.heard) or _ask_anew(new, old)
+    if not (told and new.content and old.content and ANYBODY.isdisjoint(new.tokens)):
         return False
     if new.turn - old.turn != 1 and not _ask_alike(new, old):
         return False
@@ -287,6 +289,11 @@ def _is_chosen_anew(new: Statement, old: Statement) -> bool:
 
 def _ask_alike(new: Statement, old: Statement) -> bool:
     return new.tokens[:1] == old.tokens[:1] and DETERMINERS.isdisjoint(new.tokens[:1])
+
+
+def _ask_anew(new: Statement, old: Statement) -> bool:
+    """ "Use spaces instead", however much was said since "use tabs"."""
+    return signs_of(new.text).closes and not (new.values or old.values) and _ask_alike(new, old)
 
 
 @remembered(PAIRS)
@@ -343,7 +350,9 @@ def _differs(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     if signs_of(new.text).ends and not signs_of(old.text).ends:
         if ends_another(new, old, shared):
             return False
-        return len(new.text) <= MOST_CHOSEN and (old.has_value or signs_of(old.text).binds or (new.heard and old.heard))
+        held = old.has_value or signs_of(old.text).binds or (new.heard and old.heard)
+        if held and len(new.text) <= MOST_CHOSEN:
+            return True
     return is_other_choice(new, old, shared)
 
 

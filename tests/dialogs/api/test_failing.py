@@ -51,7 +51,6 @@ def failing(code: str, **details: Any) -> dict[str, Any]:
         ("request_refused", 400, "request_refused"),
         ("model_not_found", 404, "model_not_found"),
         ("rate_limited", 429, "rate_limit_exceeded"),
-        ("authentication_refused", 502, "authentication_refused"),
         ("provider_unreachable", 503, "provider_unreachable"),
         ("provider_failed", 502, "provider_failed"),
     ],
@@ -66,6 +65,30 @@ async def test_a_failure_before_the_first_word_is_a_status(
     error = response.json()["error"]
     assert (response.status_code, error["code"], error["message"]) == (status, code, "It went wrong.")
     assert set(error) == {"message", "type", "param", "code"}
+
+
+async def test_a_client_whose_image_the_model_does_not_read_is_told_what_to_do(
+    client_of_alice: Client, play: Play
+) -> None:
+    read = await sync_to_async(play)(failing("media_refused"))
+
+    response = await client_of_alice.ask(user("What is in this picture?"))
+
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "media_refused")
+    assert "Leave them out, or choose a model that reads them." in response.json()["error"]["message"]
+    assert len(await sync_to_async(read)()) == 1
+
+
+async def test_a_client_is_told_that_it_is_not_its_own_key_which_was_refused(
+    client_of_alice: Client, play: Play
+) -> None:
+    await sync_to_async(play)(failing("authentication_refused"))
+
+    response = await client_of_alice.ask(user("Hello"))
+
+    error = response.json()["error"]
+    assert (response.status_code, error["code"]) == (502, "authentication_refused")
+    assert error["message"] == "The provider refused the key that Dominds has for it: It went wrong."
 
 
 async def test_when_to_come_back_is_passed_on(client_of_alice: Client, play: Play) -> None:

@@ -148,3 +148,16 @@ async def test_where_compaction_is_off_the_list_tells_the_window(client_of_alice
 
     assert listed["helper"]["context_length"] == 100_000
     assert listed["helper"]["dominds"] == {"context_length_is": "window", "window": 100_000}
+
+
+async def test_a_window_that_a_refusal_taught_is_told_and_not_the_one_that_the_server_had_listed(
+    client_of_alice: Client, guarded: Agent
+) -> None:
+    await LLM.objects.aupdate(
+        compaction="off", context_length=2048, context_length_source="refusal", detected_context_length=8192
+    )
+
+    listed = {one["id"]: one for one in (await client_of_alice.get("/v1/models")).json()["data"]}
+
+    assert listed["helper"]["context_length"] == 2048
+    assert listed["helper"]["dominds"] == {"context_length_is": "window", "window": 2048}

@@ -24,6 +24,7 @@ from dialogs.llms.counter import counter_without_tools
 from dialogs.llms.guard import LMSTUDIO_CHAIN, by_limit
 from dialogs.models import LLM, Agent, Dialog, Provider
 from dialogs.providers.slots import slot
+from dialogs.turns.reads.events import cause_of
 from health.compaction.terms.ports import Prune
 from health.compaction.terms.units import Role, Unit
 from health.configured import ONLY
@@ -229,6 +230,7 @@ def test_a_decision_that_is_not_followed_is_logged_with_its_cause(
     assert event.run == run
     assert cause in event.facts["cause"]
     assert cause in caplog.text
+    assert cause in cause_of(event)
 
 
 def test_who_was_asked_is_logged_also_where_it_is_switched_off_meanwhile(dialog: Dialog, another_agent: Agent) -> None:

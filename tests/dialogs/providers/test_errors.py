@@ -11,6 +11,7 @@ import pytest
 
 from dialogs.providers.base import (
     BadAnswer,
+    MediaRefused,
     NotConfigured,
     ProviderError,
     ProviderFailed,
@@ -136,6 +137,24 @@ def test_an_error_that_quotes_the_key_in_a_header_is_redacted_and_not_chained() 
 )
 def test_a_server_that_takes_no_tools_is_recognised(status: int | None, words: str) -> None:
     assert isinstance(from_answer(status, {"error": {"message": words}}), ToolsRefused)
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (500, "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"),
+        (500, "audio input is not supported - hint: if this is unexpected, you may need to provide the mmproj"),
+        (500, "this model is missing data required for image input"),  # Ollama
+        (400, "llama-3 is not a multimodal model"),  # vLLM
+        (404, "No endpoints found that support image input"),  # OpenRouter
+        (400, "Model does not support images. Please use a model that does."),  # LM Studio
+    ],
+)
+def test_a_model_that_reads_no_images_is_recognised_and_not_asked_again(status: int, words: str) -> None:
+    found = from_answer(status, {"error": {"message": words}})
+
+    assert isinstance(found, MediaRefused)
+    assert not found.retryable
 
 
 @pytest.mark.parametrize("words", ["tool_call_id is missing", "invalid tools[0].function.name", "unsupported file"])

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from dialogs.providers import probe
-from dialogs.providers.base import ContextOverflow, Finished, ProviderSettings, TextDelta, UsageReported
+from dialogs.providers.base import ContextOverflow, Finished, MediaRefused, ProviderSettings, TextDelta, UsageReported
 from dialogs.providers.chat_messages import ChatMessage
 from dialogs.providers.llamacpp import LlamaCpp
 from health.monitor.levels import Usage
@@ -21,6 +21,7 @@ from tests.dialogs.providers.worlds import error_of, events_of, request
 
 WINDOW = 512
 MODEL = "smollm2-135m"
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +100,15 @@ async def test_a_prompt_that_is_too_long_names_the_exact_window(real_server: Pro
     assert error.context_window == WINDOW
     assert error.prompt_tokens is not None
     assert error.prompt_tokens > 2000
+
+
+async def test_an_image_that_the_model_does_not_read_is_refused_as_such(real_server: ProviderSettings) -> None:
+    image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
+    asked = request(ChatMessage(role="user", content="", parts=(image,)))
+
+    error = await error_of(events_of(LlamaCpp(real_server), asked))
+
+    assert isinstance(error, MediaRefused)
 
 
 async def test_closing_a_stream_frees_the_slot(real_server: ProviderSettings) -> None:

@@ -221,7 +221,7 @@ class TestSlowness:
         world = World()
 
         def load() -> embeddings.Model:
-            world.now += 100
+            world.now += 5
             return Slow(world)
 
         process = world.embeddings(minilm=load)
@@ -231,7 +231,7 @@ class TestSlowness:
     def test_of_loading_keeps_nobody_waiting_and_is_used_once_it_has_ended(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(embeddings, "MOST_SECONDS", 0.05)
+        monkeypatch.setattr(embeddings, "MOST_SECONDS", 0.5)
         loaded, world = threading.Event(), World()
         process = world.embeddings(minilm=lambda: world.minilm() if loaded.wait(60) else missing())
 
@@ -242,7 +242,7 @@ class TestSlowness:
         assert used(process.run(), some(1)) == "slow"
 
     def test_of_loading_that_hangs_is_waited_for_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(embeddings, "MOST_SECONDS", 0.05)
+        monkeypatch.setattr(embeddings, "MOST_SECONDS", 0.5)
         world = World()
         process = world.embeddings(minilm=hanging)
         used(process.run(), some(1))
@@ -253,12 +253,12 @@ class TestSlowness:
         assert used(process.run(), some(1)) == "swift"
 
     def test_of_loading_whatever_there_is_keeps_nobody_waiting(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(embeddings, "MOST_SECONDS", 0.05)
+        monkeypatch.setattr(embeddings, "MOST_SECONDS", 0.5)
 
         assert used(World().embeddings(minilm=hanging, static=hanging).run(), some(1)) == "none"
 
     def test_of_another_threads_texts_keeps_nobody_waiting(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(embeddings, "MOST_SECONDS", 0.05)
+        monkeypatch.setattr(embeddings, "MOST_SECONDS", 0.5)
         world = World()
         process = world.embeddings()
         first, second = process.run(), process.run()
@@ -272,6 +272,58 @@ class TestSlowness:
 
         world.goes_on.set()
         embedding.join()
+
+    @pytest.mark.parametrize(("before", "then"), [(0, "swift"), (20, "none")])  # texts embedded by then
+    def test_of_one_text_keeps_nobody_waiting(self, before: int, then: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(embeddings, "MOST_SECONDS", 1)
+        world = World()
+        run = world.embeddings().run()
+        if before:
+            used(run, some(before))
+        world.begun, world.goes_on = threading.Event(), threading.Event()
+
+        assert used(run, some(1, start=20)) == then
+
+        world.goes_on.set()
+
+    def test_of_many_texts_is_waited_for_no_longer_than_that_in_sum(self) -> None:
+        world = World(milliseconds=90)
+        run = world.embeddings().run()
+        for start in range(0, 400, 40):
+            used(run, some(40, start=start))
+
+        assert used(run, some(1, start=400)) == "none"
+        assert world.now <= embeddings.MOST_SECONDS
+
+    def test_of_one_text_serves_the_next_run_when_it_is_done(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(embeddings, "MOST_SECONDS", 1)
+        world = World()
+        process = world.embeddings()
+        world.begun, world.goes_on = threading.Event(), threading.Event()
+        others = set(threading.enumerate())
+        used(process.run(), some(1))
+
+        world.goes_on.set()
+        for thread in set(threading.enumerate()) - others:
+            thread.join(10)
+
+        assert used(process.run(), some(1)) == "slow"
+        assert len(world.encoded) == 1
+        assert not set(threading.enumerate()) - others
+
+    def test_that_does_not_end_is_waited_for_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(embeddings, "MOST_SECONDS", 1)
+        world = World()
+        process = world.embeddings()
+        world.begun, world.goes_on = threading.Event(), threading.Event()
+        used(process.run(), some(1))
+        world.now += 2
+        monkeypatch.setattr(embeddings, "MOST_SECONDS", 60)
+        world.now += 60
+
+        assert used(process.run(), some(1)) == "swift"
+
+        world.goes_on.set()
 
     def test_of_long_ago_is_forgotten(self) -> None:
         pace = Pace()

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import fmean
 from threading import Event
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from benchmarks.knowledge import judged
 from benchmarks.questions import of_made_chats
 from benchmarks.recordings import Moment
 from benchmarks.whole_messages import bm25_messages
-from health.adapters import embeddings
+from health.adapters import embeddings, minilm
 from health.adapters.embeddings import Embeddings, StaticVectors
 from health.compaction.choosing.worth import EMBEDDED_SHARE
 from health.compaction.terms.ports import Embed, Embedded
@@ -149,7 +150,19 @@ def hanging() -> StaticVectors:
     raise AssertionError
 
 
-@pytest.mark.parametrize("load", [absent, hanging])
+class StandsStill(StaticVectors):
+    name = minilm.NAME
+
+    def __init__(self, after: int = 0) -> None:
+        super().__init__()
+        self.needs = after
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.needs -= 1
+        return hanging() if self.needs < 0 else super().encode(texts)  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("load", [absent, hanging, StandsStill, lambda: StandsStill(after=1)])
 def test_the_outcome_says_that_minilm_was_not_used(
     monkeypatch: pytest.MonkeyPatch, load: Callable[[], StaticVectors]
 ) -> None:

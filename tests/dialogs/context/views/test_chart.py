@@ -151,6 +151,14 @@ def test_a_ceiling_far_above_what_can_be_reached_is_left_out() -> None:
     assert found.critical
 
 
+def test_a_window_that_was_mistyped_once_does_not_flatten_the_chart() -> None:
+    slip = a_point(100, critical_max_tokens=9_000_000, optimal_max_tokens=8_000_000)
+
+    found = chart([slip, a_point(200, critical_max_tokens=900, optimal_max_tokens=500)])
+
+    assert found.ticks[-1].label == "900"
+
+
 def test_a_changed_ceiling_moves_its_line() -> None:
     found = chart([a_point(100, optimal_max_tokens=500), a_point(120, optimal_max_tokens=300)])
 

@@ -17,6 +17,7 @@ from django.utils import timezone
 from dialogs.models import LLM, Agent, Dialog
 from dialogs.turns.writes.events import log
 from health.models import ContextEvent
+from tests.dialogs.compaction_runs import a_run
 from tests.dialogs.pages.views.pages import HTMX, page
 
 EVENTS = "/events/"
@@ -45,6 +46,16 @@ def test_an_event_says_where_it_happened_how_much_it_was_and_why(as_alice: Clien
     for words in ("The pump", "Helper", "≈5,200 / 5,000", "the limit was exceeded", "nothing older to prune"):
         assert words in shown.text
     assert shown.offences == []
+
+
+def test_a_cause_of_an_events_own_is_told_and_not_how_its_compaction_ended(as_alice: Client, dialog: Dialog) -> None:
+    run = a_run(dialog, status="applied", reason="Context reduced to ≈3,400 / 5,000 tokens.")
+    an_event(dialog, "PRUNER_FAILED", run=run, limit=5000, cause="Rejected: it is no JSON")
+
+    shown = page(as_alice, EVENTS).text
+
+    assert "it is no JSON" in shown
+    assert "Context reduced" not in shown
 
 
 def test_nobody_sees_another_persons_events(as_bob: Client, dialog: Dialog) -> None:

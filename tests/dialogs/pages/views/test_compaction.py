@@ -394,6 +394,30 @@ def test_the_card_shows_limit_and_window(as_alice: Client, dialog: Dialog) -> No
     assert "Limit90,000Window100,000" in said
 
 
+@pytest.mark.parametrize(
+    ("needed", "lines"),
+    [
+        ((3300, 3310, 3400), 1),
+        ((3300, 3310, 2300), 2),  # something changed: half of the pins are gone
+    ],
+)
+def test_that_compaction_cannot_free_more_is_said_once_until_something_changes(
+    as_alice: Client, dialog: Dialog, needed: tuple[int, ...], lines: int
+) -> None:
+    a_history(dialog, pairs=1)
+    guard(dialog)
+    row = Dialog.objects.select_related("current_leaf", "agent", "llm").get(pk=dialog.pk)
+    found = guard_of(row)
+    assert found is not None
+    for tokens in needed:
+        why = Reason(Why.CANNOT_FREE_MORE, {"needed": tokens, "limit": 3500, "shares": (), "ways": ()})
+        skip_run(row, guard=found, trigger="pre_request", why=Reason(Why.STUCK, {"why": why}), tokens=tokens)
+
+    shown = page(as_alice, f"/dialogs/{dialog.pk}/")
+
+    assert [line["aria-label"] for line in dividers(shown)] == ["Compaction cannot free more"] * lines
+
+
 def test_that_compaction_cannot_free_more_is_one_calm_line(as_alice: Client, dialog: Dialog) -> None:
     a_history(dialog, pairs=1)
     guard(dialog)

@@ -153,6 +153,22 @@ def test_a_bad_file_is_refused_with_its_reason(as_alice: Client, agent: Agent, c
     assert not Dialog.objects.exists()
 
 
+@pytest.mark.parametrize("is_admin", [True, False])
+def test_an_import_without_an_agent_tells_an_admin_how_to_add_one(
+    as_alice: Client, alice: User, dialog: Dialog, is_admin: bool
+) -> None:
+    file = SimpleUploadedFile("dialog.json", json.dumps(export_json(dialog)).encode())
+    Agent.objects.update(enabled=False)
+    alice.is_staff = is_admin
+    alice.save()
+
+    shown = as_alice.post("/dialogs/import/", {"file": file}).content.decode()
+
+    assert "There is no agent to go on with." in shown
+    assert ('href="/admin/dialogs/agent/add/"' in shown) is is_admin
+    assert ("An admin must add one first." in shown) is not is_admin
+
+
 def test_importing_without_a_file_asks_for_one(as_alice: Client) -> None:
     assert "Choose a file" in as_alice.post("/dialogs/import/").content.decode()
 

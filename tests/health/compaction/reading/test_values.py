@@ -524,6 +524,74 @@ def test_the_same_holds_in_chinese(said: tuple[str, ...]) -> None:
     assert sentences(talk(*said, reply=NOTED_ZH)) == marked(said)
 
 
+# Whatever the agent answered
+
+AT_LENGTH = (
+    "That is easy to arrange in all of the modules that were touched so far, and here is the loader with it.\n\n"
+    "```python\ndef load(path):\n    return open(path).read()\n```\n\n"
+    "It reads all at once, which is fine for small files. I left the helper alone, as nothing depends on its name."
+)
+AT_LENGTH_ZH = (
+    "明白，这样安排是合理的，后面在已经动过的各个模块里我都会照着来做，下面是读取部分修改之后的样子，请您看一下。\n\n"
+    "```python\ndef load(path):\n    return open(path).read()\n```\n\n一次读完对小文件没有问题，小工具我先没有动它。"
+)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("~Use tabs for indentation.", "We saw whales.", "Whales are big.", "They sang.", "Use spaces instead."),
+        ("~Keep the answers short.", "Actually, keep the answers long and detailed."),
+        ("~The default theme is dark.", "The default theme is light now."),
+        ("~Put the comments above the code.", "Comments go beside the code now."),
+        ("~I want the report as a table.", "I changed my mind, the report should be plain prose."),
+        ("~Write commit messages in the past tense.", "I'd rather have commit messages in the imperative."),
+        ("~分支是main", "分支现在是develop"),
+        ("~主机是北岸。", "主机现在是南岸。"),
+        ("~月份用缩写。", "月份现在用全称。"),
+        ("~注释用英文写。", "注释改用中文写。"),
+        ("~缩进用制表符。", "以后缩进用空格。"),
+        ("~回答要简短。", "回答还是详细一点吧。"),
+        ("~报告写成表格。", "算了，报告还是写成段落吧。"),
+        ("~日志写成一行。", "日志换成多行。"),
+        # These only look alike: another thing, a quality of the same, an example, what once was, the next task.
+        ("Use tabs in the Go code.", "Use spaces in the Python code."),
+        ("The branch is main.", "The branch is up to date now."),
+        ("The build runs on every push.", "The build is slow again."),
+        ("The theme is dark.", "The theme of the mobile app is light."),
+        ("Write the docs in British English.", "Some teams, for example, write the docs in American English."),
+        ("Log errors to the console.", "We used to log errors to a file."),
+        ("Write tests for the parser module.", "Now write docs for the parser module."),
+        ("分支是main", "分支现在是最新的"),
+        ("构建跑在每次推送。", "构建现在太慢了。"),
+        ("界面是深色的。", "手机端的界面是浅色的。"),
+        ("报告写成表格。", "小李的报告写成段落。"),
+        ("测试框架用pytest。", "以前测试框架用的是unittest。"),
+        ("缩进用制表符。", "比如有的人缩进用空格。"),
+        ("给解析器写测试。", "现在给解析器写文档。"),
+    ],
+)
+def test_a_change_without_a_value_counts_however_long_the_answers_are(said: tuple[str, ...]) -> None:
+    reply = AT_LENGTH if said[0].isascii() else AT_LENGTH_ZH
+
+    assert sentences(talk(*said, reply=reply)) == marked(said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("分支是main", "分支现在是最新的"),
+        ("构建跑在每次推送。", "构建现在太慢了。"),
+        ("报告写成表格。", "小李的报告写成段落。"),
+        ("测试框架用pytest。", "以前测试框架用的是unittest。"),
+        ("The branch is main.", "The branch is up to date now."),
+        ("The theme is dark.", "The theme of the mobile app is light."),
+    ],
+)
+def test_a_note_makes_no_change_of_what_tells_of_something_else(said: tuple[str, ...]) -> None:
+    assert sentences(talk(*said)) == NOTHING
+
+
 # A word in common takes no rule's force
 
 

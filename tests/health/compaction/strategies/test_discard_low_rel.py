@@ -90,12 +90,6 @@ def test_each_gap_has_a_placeholder_where_it_is() -> None:
     assert kinds == [False, True, False, True, False, True, False, False, False, False]
 
 
-def test_neighbours_that_go_share_a_placeholder() -> None:
-    (told,) = placeholders_in(play(discard_low_rel, ten(0.9, 0.1, 0.1, 0.1), like_marked).state)
-
-    assert told.source_ids == ("x1", "x2", "x3")
-
-
 def test_a_placeholder_has_the_time_of_what_went() -> None:
     state = ten(0.9, 0.1, 0.1, 0.1)
 

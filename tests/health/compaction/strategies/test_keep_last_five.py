@@ -28,11 +28,7 @@ def left(*units: Unit, limit: int = AMPLE) -> list[str]:
     return [unit.id for unit in after.units if unit not in placeholders_in(after)]
 
 
-def test_the_last_five_messages_stay() -> None:
-    assert left(*a_talk(20))[-5:] == ["t15", "t16", "t17", "t18", "t19"]
-
-
-def test_nothing_else_stays_but_the_first_request() -> None:
+def test_the_last_five_messages_and_the_first_request_stay_and_nothing_else() -> None:
     assert left(*a_talk(20)) == ["t0", "t15", "t16", "t17", "t18", "t19"]
 
 

@@ -47,10 +47,6 @@ def test_twenty_four_messages_are_not_touched() -> None:
     assert attempt.note == "not more than 24 messages"
 
 
-def test_of_thirty_messages_twenty_four_are_left() -> None:
-    assert len(messages(slid(*a_talk(30)))) == 24
-
-
 def test_the_newest_ten_are_always_there() -> None:
     talk = tuple(
         replace(unit, content=f"error {unit.content}") if at < 30 else unit for at, unit in enumerate(a_talk(40))
