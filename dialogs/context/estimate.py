@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from django.utils.functional import cached_property
@@ -18,6 +19,7 @@ from dialogs.llms.counter import calibration_of, counter_of
 from dialogs.llms.guard import Guard
 from dialogs.models import LLM, Dialog, Message
 from dialogs.models.message import Role
+from dialogs.providers.laws import is_merged
 from dialogs.transcript import model_view
 from dialogs.transcript.attachments import with_blobs
 from dialogs.transcript.model_view import Entry, Piece
@@ -74,6 +76,8 @@ class Estimate:
 # The bytes are an upper bound of a request's tokens: no token is shorter than a byte, and no template adds more than
 # this to a message, or writes a tool in more than twice its schema.
 FRAME_TOKENS = 24
+# What stands between two texts that are sent as one message.
+BREAK_TOKENS = 1
 # The attribute of a Context that caches its sizes.
 SAID_BYTES = "said_bytes"
 # How much too low an estimate may be when the answer gets what is left of the window: a share of it, but at least what
@@ -216,7 +220,7 @@ def _parts(
             "\n\n".join(filter(None, (context.task, context.beginning.changed))),
         ]
     )
-    spent["messages"] += task
+    spent["messages"] = max(0, spent["messages"] + task - _joined(context) * (frame - BREAK_TOKENS))
     return {
         "instructions": max(0, system - taskdoc - reminders) + (frame if system else 0),
         "tools": overhead(context.dialog.llm, tools, counter),
@@ -224,6 +228,14 @@ def _parts(
         "reminders": reminders,
         **spent,
     }
+
+
+def _joined(context: Context) -> int:
+    """How many texts are sent in one message with the one before, and so have no frame of their own."""
+    if context.client is not None and context.run_id is None:
+        return 0
+    merged = sum(is_merged(message, before) for before, message in pairwise(context.said))
+    return len(context.pieces) - len(context.said) + merged
 
 
 def estimate_of(guessed: Estimate, llm: LLM, tools: Sequence[Mapping[str, Any]], counter: Counter) -> RequestEstimate:

@@ -180,12 +180,16 @@ def merged(messages: list[ChatMessage]) -> list[ChatMessage]:
     """
     runs: list[list[ChatMessage]] = []
     for message in messages:
-        last = runs[-1][-1] if runs else None
-        if last is None or last.role != message.role or message.role == "tool" or last.tool_calls:
-            runs.append([message])
-        else:
+        if runs and is_merged(message, runs[-1][-1]):
             runs[-1].append(message)
+        else:
+            runs.append([message])
     return [run[0] if len(run) == 1 else _as_one(run) for run in runs]
+
+
+def is_merged(message: ChatMessage, before: ChatMessage) -> bool:
+    """Does it become one message with the one before?"""
+    return message.role == before.role != "tool" and not before.tool_calls
 
 
 def _as_one(run: Sequence[ChatMessage]) -> ChatMessage:

@@ -151,3 +151,22 @@ def test_a_known_family_has_no_margin(dialog: Dialog, llm: LLM) -> None:
     a_history(dialog, pairs=2)
 
     assert guessed(dialog_to_drive(dialog.pk)).margin == 0
+
+
+def test_messages_that_are_sent_as_one_are_counted_as_one(dialog: Dialog) -> None:
+    """Two of a person without an answer between, as a compaction often leaves them."""
+    words = ("The train is at 8.", "No, at 9.", "Call Dana.")
+    for text in words:
+        say(dialog, text)
+    apart = guessed(dialog).tokens
+
+    dialog.messages.all().delete()
+    say(dialog, "\n\n".join(words))
+
+    assert apart == guessed(dialog).tokens
+
+
+def say(dialog: Dialog, text: str) -> None:
+    dialog.current_leaf = dialog.messages.order_by("-seq").first()
+    add_message(dialog, role=Role.USER, origin=MessageOrigin.TYPED, content=text, parent=dialog.current_leaf)
+    dialog.save()
