@@ -268,6 +268,13 @@ def _teaches(llm: LLM, sizing: Sizing) -> bool:
     return not (is_calibrated and is_told and sizing.is_within(window or 0))
 
 
+async def _read_changed_window(llm: LLM | None) -> None:
+    """Read the window again of a server that once told it: it may run with another one now. Read only once it has grown
+    again, it would seem unchanged, and what is learned from the refusal would stay."""
+    if llm is not None and llm.detected_context_length:
+        await window_now(llm)
+
+
 def _learn_from_refusal(call: Call, error: ContextOverflow) -> None:
     """Learn about the window from a refusal as too long; and about the estimate, if it names the prompt's tokens."""
     llm, told = call.generation.llm, call.sizing.request_estimate
@@ -326,6 +333,7 @@ async def fail(claim: Claim, call: Call, live: LiveAnswer, error: Exception, *, 
             delay = 0.0
     code = known.code if known else "internal_error"
     if isinstance(error, ContextOverflow):
+        await _read_changed_window(call.generation.llm)
         await in_db(_learn_from_refusal)(call, error)
         if _fits_with_a_shorter_answer(call, error):
             code, delay = ANSWER_TOO_LONG, 0.0

@@ -10,7 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 
+from dialogs.llms.guard import known_window
+from dialogs.models import Dialog
 from tests.overflow.conftest import Build
 from tests.overflow.house import WAYS, House, answer_of, hold, long_answers
 from tests.overflow.talk import FEWEST_TURNS, SYSTEM, TURNS, Talk, missing
@@ -82,3 +85,26 @@ def assert_cuts_end(home: House, way: str, confirmed: list[int], unknown_until: 
         assert confirmed[0] == unknown_until - 1
     else:
         assert (cuts, home.confirmed_cuts()) == ([], [])
+
+
+def test_a_window_that_shrank_and_grew_again_is_used_whole(build: Build) -> None:
+    """As a server's that was restarted twice; until now what the refusals taught held for a day."""
+    talk = Talk(8_192)
+    home = build(window=8_192, lists=Lists.MODELS)
+    caller = home.caller()
+    caller.say(talk.turn(1))
+
+    home.standin.window = 2_048
+    for number in range(2, 12):
+        caller.say(talk.turn(number))
+    assert home.standin.refusals
+    assert room(home) < 2_048
+
+    home.standin.window = 8_192
+    call_command("provider", "check", "house")
+    assert room(home) > 7_000
+
+
+def room(home: House) -> int:
+    found = Dialog.objects.filter(llm__provider__name="house").select_related("agent", "llm__provider").latest("pk")
+    return known_window(found).room or 0
