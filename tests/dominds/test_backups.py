@@ -10,6 +10,7 @@ import tarfile
 import threading
 import time
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +219,16 @@ def test_restoring_asks_first(archive: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("builtins.input", lambda _prompt: "no")
 
     with pytest.raises(CommandError, match="Nothing was changed"):
+        call_command("restore", str(archive))
+
+    assert people() == ["alice", "bob"]
+
+
+def test_where_nobody_can_be_asked_it_says_how_to_go_on(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    User.objects.create_user("bob")
+    monkeypatch.setattr("sys.stdin", StringIO())
+
+    with pytest.raises(CommandError, match="--yes goes on without"):
         call_command("restore", str(archive))
 
     assert people() == ["alice", "bob"]

@@ -43,7 +43,11 @@ class Command(BaseCommand):
             f"This replaces everything in {settings.DOMINDS_DATA_DIR} by the {manifest.engine} database "
             f"that Dominds {manifest.version} saved on {manifest.made_at[:16].replace('T', ' ')} UTC."
         )
-        if input("Type yes to go on: ").strip() != "yes":
+        try:
+            answer = input("Type yes to go on: ")
+        except EOFError:
+            raise CommandError("Nobody can be asked here, so nothing was changed. --yes goes on without.") from None
+        if answer.strip() != "yes":
             raise CommandError("Nothing was changed.")
 
     def say_about_key(self) -> None:
