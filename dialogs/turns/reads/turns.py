@@ -274,8 +274,8 @@ class TurnStatus:
     busy: bool
     stopping: bool
     generating: bool
-    # The time of the next try after a provider failure, and the failure. None once it is due: the dialog is compacted
-    # first, say.
+    # The time of the next try after a provider failure, and the failure. None after a refusal as too long: the dialog
+    # is compacted first.
     retry_at: datetime | None
     error: str
     # In autonomous mode: the time until which it is tried again.
@@ -289,9 +289,8 @@ class TurnStatus:
 def turn_status(dialog: Dialog) -> TurnStatus:
     running = bool(_running(dialog.pk))
     tries = tries_of_due_answer(dialog) if dialog.answer_due else []
-    now = timezone.now()
-    failed = tries[0] if tries and tries[0].retry_at and tries[0].retry_at > now else None
-    untaken = dialog.is_busy and (dialog.lease_until is None or dialog.lease_until < now)
+    failed = tries[0] if tries and tries[0].retry_at and tries[0].error_code != "context_overflow" else None
+    untaken = dialog.is_busy and (dialog.lease_until is None or dialog.lease_until < timezone.now())
     return TurnStatus(
         busy=dialog.is_busy,
         stopping=dialog.stop_requested,

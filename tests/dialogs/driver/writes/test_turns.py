@@ -233,8 +233,8 @@ def test_a_person_sees_when_the_next_try_is_due(due: Dialog) -> None:
     assert "slow down" in status.error
 
 
-def test_a_try_that_is_due_is_not_announced(due: Dialog) -> None:
-    """As after a refusal, while the dialog is compacted: "shorten the message, trying again in 0 s" would mislead."""
+def test_after_a_prompt_was_refused_as_too_long_no_try_is_announced(due: Dialog) -> None:
+    """The dialog is compacted first: "shorten the message, trying again in 0 s" would mislead."""
     a_generation(due, status="failed", error_code="context_overflow", retry_at=timezone.now())
 
     status = turn_status(due)
