@@ -1,0 +1,98 @@
+"""Whether what a user says later takes the place of what they said before, and only of that, however long the answers:
+`python -m benchmarks.changes [--show]`.
+
+Pairs in English and Chinese that state no number and mostly no name. A change is right if after a compaction to six
+tenths of the tokens only the later sentence stands; two that only look like a change if the earlier one still stands.
+Beside it what an engine has that never replaces anything, or that keeps the newest messages.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from benchmarks.devsets.case import Message
+
+WORDS = Path(__file__).parent / "devsets" / "words" / "changes.yaml"
+SHARE = 0.6
+
+
+class Pair(NamedTuple):
+    language: str
+    is_change: bool
+    old: str
+    new: str
+
+
+def conversation(pair: Pair, words: dict[str, Any]) -> list[Message]:
+    replies: Sequence[str] = words["replies"][pair.language]
+    first, second, third = words["between"][pair.language]
+    told: list[Message] = []
+    for at, said in enumerate((second, pair.old, first, third, pair.new)):
+        told += [{"role": "user", "content": said}, {"role": "assistant", "content": replies[at % len(replies)]}]
+    return [*told, {"role": "user", "content": words["more"][pair.language]}]
+
+
+def compacted(messages: list[Message]) -> str:
+    from health.services import compact_messages
+    from health.tokens.messages import count_messages
+
+    limit = int(SHARE * count_messages(messages, ""))
+    outcome = compact_messages(messages, limit_tokens=limit, embedder="none")
+    return "\n".join(str(message["content"] or "") for message in outcome.messages)
+
+
+def newest(messages: list[Message]) -> str:
+    """The newest messages, as many as have room."""
+    from health.tokens.messages import count_messages
+
+    left, kept = SHARE * count_messages(messages, ""), []
+    for message in reversed(messages):
+        left -= count_messages([message], "")
+        if left < 0:
+            break
+        kept.append(str(message["content"]))
+    return "\n".join(kept)
+
+
+def is_right(pair: Pair, text: str) -> bool:
+    return (pair.new in text and pair.old not in text) if pair.is_change else pair.old in text
+
+
+def rows(words: dict[str, Any], show: bool) -> Iterator[tuple[str, ...]]:
+    for name, said in words["sets"].items():
+        pairs = [Pair(*one) for one in said]
+        for is_change in sorted({pair.is_change for pair in pairs}, reverse=True):
+            asked = [pair for pair in pairs if pair.is_change is is_change]
+            told = [conversation(pair, words) for pair in asked]
+            ours = [pair for pair, messages in zip(asked, told, strict=True) if is_right(pair, compacted(messages))]
+            theirs = sum(is_right(pair, newest(messages)) for pair, messages in zip(asked, told, strict=True))
+            for pair in asked if show else ():
+                if pair not in ours:
+                    print(f"{pair.old} -> {pair.new}")
+            never = 0 if is_change else len(asked)
+            kind = "changes" if is_change else "look-alikes"
+            yield f"{name}, {kind}", *map(str, (len(asked), len(ours), theirs, never))
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--show", action="store_true", help="print the pairs that are wrong")
+    words = yaml.safe_load(WORDS.read_text())
+    print(f"{'right':<22}{'of':>5}{'ours':>6}{'newest':>8}{'never':>7}")
+    for what, of, ours, theirs, never in rows(words, asked.parse_args().show):
+        print(f"{what:<22}{of:>5}{ours:>6}{theirs:>8}{never:>7}")
+
+
+if __name__ == "__main__":
+    import logging
+
+    from benchmarks.in_process import prepare
+
+    prepare()
+    logging.disable(logging.WARNING)
+    main()
