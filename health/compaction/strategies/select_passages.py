@@ -189,7 +189,7 @@ def _laid_down(
     """The rules in force, then what else was laid down and changed something, the newest first."""
     kinds = {(entry.source_id, entry.text): entry.kind for entry in laid_down(kit.entries)}
     newest = [(at, kinds.get((pieces[at].source_id, pieces[at].text))) for at in reversed(range(len(pieces)))]
-    rules = [at for at, kind in newest if kind is EntryKind.RULE]
+    rules = [at for at, kind in newest if kind in (EntryKind.RULE, EntryKind.CONSTRAINT)]
     return [*rules, *(at for at, kind in newest if kind and starts[at] in changed)]
 
 
