@@ -34,6 +34,8 @@ FRESH = timedelta(seconds=60)
 # Shorter than loading a model takes.
 FRESH_AS_LOADED = timedelta(seconds=5)
 LOOK_EVERY_SECONDS = 1.0
+# An answer that has come, or a refusal, waits no longer for a window that is read again.
+PATIENCE_SECONDS = 3.0
 
 
 async def fresh_window(llm: LLM) -> int | None:
@@ -75,13 +77,14 @@ async def refusal(llm: LLM) -> ProviderError | None:
 
 
 async def window_now(llm: LLM) -> int | None:
-    """The window, read from the server again; None if it states none or does not answer."""
-    with suppress(ProviderError):
-        facts = await probe.read_limits(await in_db(settings_for)(llm.provider), llm.model_id)
-        if facts.context_length:
-            await in_db(record_limits)(llm=llm, facts=facts)
-            return facts.context_length
-    return None
+    """The window, read from the server again; None if it states none or does not answer soon."""
+    settings, facts = await in_db(settings_for)(llm.provider), ModelFacts(model_id=llm.model_id)
+    with suppress(ProviderError, TimeoutError):
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            facts = await probe.read_limits(settings, llm.model_id)
+    if facts.context_length:
+        await in_db(record_limits)(llm=llm, facts=facts)
+    return facts.context_length
 
 
 async def _loaded_window(llm: LLM) -> int:

@@ -6,12 +6,14 @@ The official client, `/v1` over a socket, a server added by `provider add`, and 
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.core.management import call_command
 
+from dialogs.llms import windows
 from dialogs.llms.guard import known_window
 from dialogs.models import Dialog
 from tests.overflow.conftest import Build
@@ -103,6 +105,25 @@ def test_a_window_that_shrank_and_grew_again_is_used_whole(build: Build) -> None
     home.standin.window = 8_192
     call_command("provider", "check", "house")
     assert room(home) > 7_000
+
+
+def test_a_refusal_does_not_wait_for_a_server_that_is_slow_to_tell_its_window(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windows, "PATIENCE_SECONDS", 0.2)
+    talk = Talk(8_192)
+    home = build(window=8_192, lists=Lists.MODELS)
+    caller = home.caller()
+    caller.say(talk.turn(1))
+
+    home.standin.window, home.standin.silent_seconds = 2_048, 15.0
+    begun = time.monotonic()
+    for number in range(2, 12):
+        caller.say(talk.turn(number))
+
+    assert home.standin.refusals
+    assert time.monotonic() - begun < home.standin.silent_seconds
+    assert room(home) < 2_048
 
 
 def room(home: House) -> int:

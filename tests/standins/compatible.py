@@ -12,6 +12,7 @@ It refuses what is no valid chat, remembers every request, and says what became 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import math
 import re
@@ -142,6 +143,8 @@ class CompatibleStandin:
     cached: Cached = Cached.COUNTED
     reply: Callable[[Mapping[str, Any]], Reply] = prose_for
     refuses: Callable[[Sequence[Message], Sequence[Any]], str] | None = None
+    # Before its list of models is answered.
+    silent_seconds: float = 0.0
     seen: list[Seen] = field(default_factory=list)
 
     @property
@@ -178,6 +181,7 @@ class CompatibleStandin:
         )
 
     async def models(self, request: Request) -> Response:
+        await asyncio.sleep(self.silent_seconds)
         more = {"max_model_len": self.window} if self.lists == Lists.MODELS else {}
         return JSONResponse(
             {"object": "list", "data": [{"id": self.model, "object": "model", "owned_by": "me", **more}]}

@@ -11,8 +11,9 @@ from django.contrib.staticfiles import finders
 from django.db import OperationalError, connection
 from django.test import Client, RequestFactory
 
-from dialogs.models import CompactionDisplay, Dialog
+from dialogs.models import CompactionDisplay, Dialog, Message
 from dialogs.pages.views.shell import THEME_COOKIE, server_error
+from tests.dialogs.full_database import LARGE, full_database
 from tests.dialogs.pages.views.pages import HTMX, Page, page
 
 PAGES = ("/", "/?shelf=archived", "/?shelf=trash", "/?q=x", "/dialogs/new/", "/dialogs/import/", "/account/password/")
@@ -129,6 +130,25 @@ def test_a_database_that_is_away_gets_the_error_pages_in_the_persons_language_an
         assert f'<html lang="{language}" data-theme="dark">' in shown
         assert "css/base.css" in shown
         assert Page(shown).offences == []
+
+
+FULL = {"en": ("is full", "Free some space"), "zh-hans": ("已满", "腾出空间")}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("language", FULL)
+def test_a_full_disk_is_named_and_what_to_do(as_alice: Client, dialog: Dialog, language: str) -> None:
+    as_alice.raise_request_exception = False
+    as_alice.cookies["django_language"] = language
+
+    with full_database():
+        response = as_alice.post(f"/dialogs/{dialog.pk}/send/", {"content": LARGE})
+
+    shown = response.content.decode()
+    assert response.status_code == 507
+    assert all(words in shown for words in FULL[language])
+    assert Page(shown).offences == []
+    assert not Message.objects.exists()
 
 
 @pytest.mark.parametrize("theme", ["auto", "light", "dark"])
