@@ -109,8 +109,8 @@ def _handover(dialog: Dialog, *, curated: bool) -> Handover | None:
     waiting = unanswered_in(said)
     told -= {str(one.pk) for one in waiting}
     units = units_of(read_context(dialog, said).whole(), kit.counter)
-    units = [unit for unit in units if unit.id != SYSTEM and unit.id in told]
-    units = kit.counted(_whole_rounds([*_without_refused(units)]))
+    earlier = [unit for unit in units if unit.id != SYSTEM and unit.id in told]
+    units = kit.counted(_whole_rounds([*_without_refused(earlier)]))
     budget = int(SHARE * by_limit(dialog).room) - kit.tokens(f"{OPENING}\n{ENDING}")
     if not units or budget < LEAST_TOKENS:
         return None
