@@ -246,8 +246,8 @@ def test_all_that_a_program_says_in_a_call_is_bounded(
     [
         ("fail", {}, "the printer is on fire"),
         ("nothing", {}, "Unknown tool: nothing"),
-        ("add", {"command": "no-such-program"}, ""),
-        ("add", {"command": "'unclosed"}, ""),
+        ("add", {"command": "no-such-program"}, "."),
+        ("add", {"command": "'unclosed"}, "."),
     ],
 )
 def test_a_tool_that_fails_says_why_and_what_would_fail_again_is_no_passing_trouble(
