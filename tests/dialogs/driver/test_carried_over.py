@@ -159,6 +159,22 @@ def test_a_rule_that_was_stated_in_the_box_of_a_question_stays_a_rule(dialog: Di
     assert [rule.text for rule in standing_rules(dialog).in_force] == [RED]
 
 
+def test_a_call_that_could_not_be_made_is_not_told_of(dialog: Dialog, play: Play) -> None:
+    calls = [
+        a_call("look_up", '{"ship": "Ana"}', "unknown"),
+        a_call("add_reminder", '{"content": "Ana sails."}', "made"),
+    ]
+    play(said(10, "I am looking.", tool_calls=calls, finish="tool_calls"), said(10, "She sails today."))
+    ask_and_drive(dialog, "When does the Ana sail?")
+
+    start_course(dialog=dialog)
+
+    told = handover_in(dialog)["text"]
+    assert "look_up" not in told
+    assert "add_reminder" in told
+    assert "I am looking." in told
+
+
 def test_a_handover_is_never_made_of_an_earlier_one(dialog: Dialog, play: Play) -> None:
     a_history(dialog, pairs=3)
     play(said(10))

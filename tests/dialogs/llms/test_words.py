@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
+from django.utils.translation import override
 
-from dialogs.llms.words import kept_by_llm, kept_in_dialog, rounded
+from dialogs.llms.guard import guard_of
+from dialogs.llms.words import kept_by_llm, kept_in_dialog, rounded, traced
 from dialogs.models import LLM, Agent, Dialog, LlmBounds, Provider
 
 pytestmark = pytest.mark.django_db
@@ -26,6 +28,15 @@ def test_a_known_window_names_where_it_begins_to_be_compacted(dialog: Dialog) ->
 
     assert kept(dialog) == said
     assert kept_by_llm(LLM.objects.get()) == said
+
+
+def test_where_a_limit_comes_from_is_said_in_chinese_too(dialog: Dialog) -> None:
+    kept(dialog)
+    guard = guard_of(Dialog.objects.get(pk=dialog.pk))
+    assert guard
+
+    with override("zh-hans"):
+        assert traced(guard.trace) == "窗口 8,192 → 提示可用的空间 7,373"
 
 
 UNKNOWN = {"context_length": None, "context_length_source": ""}
