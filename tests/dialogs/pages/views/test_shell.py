@@ -159,16 +159,13 @@ def test_a_chosen_theme_is_in_the_next_page(client: Client, db: Any, theme: str)
     assert f'data-theme="{theme}"' in client.get("/login/").content.decode()
 
 
-def test_a_theme_that_does_not_exist_is_not_kept(client: Client, db: Any) -> None:
+def test_a_theme_that_does_not_exist_is_not_kept_and_one_is_set_by_post_only(client: Client, db: Any) -> None:
     client.post("/preferences/theme/", {"theme": '"><script>', "next": "/login/"})
     assert THEME_COOKIE not in client.cookies
+    assert client.get("/preferences/theme/").status_code == 405
 
     client.cookies[THEME_COOKIE] = '"><script>'
     assert 'data-theme="auto"' in client.get("/login/").content.decode()
-
-
-def test_a_theme_is_set_by_post_only(client: Client, db: Any) -> None:
-    assert client.get("/preferences/theme/").status_code == 405
 
 
 def test_a_chosen_language_is_the_languages_own(client: Client, db: Any) -> None:
@@ -219,9 +216,12 @@ def test_a_person_chooses_how_compactions_are_shown(as_alice: Client, alice: Use
     assert (kept.highlight_p1, kept.review_drafts) == (True, False)
 
 
-def test_what_was_chosen_stands_in_the_form_and_can_be_changed(as_alice: Client, alice: User) -> None:
+def test_what_was_chosen_stands_in_the_form_can_be_changed_and_is_not_anothers(
+    as_alice: Client, as_bob: Client, alice: User
+) -> None:
     as_alice.post("/preferences/compaction/", DISPLAY)
     assert '<option value="detailed" selected>' in as_alice.get("/preferences/compaction/").content.decode()
+    assert as_bob.get("/preferences/compaction/").context["form"].initial["detail"] == "normal"
 
     as_alice.post("/preferences/compaction/", DISPLAY | {"detail": "minimal"})
 
@@ -235,9 +235,3 @@ def test_a_choice_that_does_not_exist_is_refused_beside_its_field(as_alice: Clie
     assert response.status_code == 422
     assert list(response.context["form"].errors) == list(wrong)
     assert not CompactionDisplay.objects.exists()
-
-
-def test_one_persons_choice_is_not_anothers(as_alice: Client, as_bob: Client) -> None:
-    as_alice.post("/preferences/compaction/", DISPLAY)
-
-    assert as_bob.get("/preferences/compaction/").context["form"].initial["detail"] == "normal"

@@ -389,6 +389,6 @@ def test_a_unit_that_moved_or_has_another_kind_or_count_is_still_rendered_from_i
 def test_ten_megabytes_and_fifty_thousand_messages_are_read() -> None:
     big = json.dumps({"rows": ["x; {y}  " * 1000] * 1250})
 
-    many = parse([asks(call()), result(big)] * 2 + [user(f"message {number}") for number in range(50_000)])
+    many = parse([asks(call()), result(big)] + [user(f"message {number}") for number in range(50_000)])
 
-    assert len(many.units) == 50_004
+    assert len(many.units) == 50_002
