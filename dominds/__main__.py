@@ -42,10 +42,14 @@ def _what_to_do(error: Exception) -> str:
     from django.conf import settings
     from django.db import ProgrammingError
 
+    from dialogs.common.errors import is_full
+
     if "no such table" in str(error) or "does not exist" in str(error):
         return f"Is it the right one (DATABASE_URL)? `{settings.COMMAND} migrate` makes its tables."
     if isinstance(error, ProgrammingError):
         return ""
+    if is_full(error):
+        return "Free some space, then try again."
     return f"See that it runs and that DATABASE_URL is right, then try again: `{settings.COMMAND} doctor` looks at it."
 
 

@@ -48,9 +48,9 @@ def api_view(*methods: str) -> Callable[[View], View]:
                 response = refused(error)
             except DisallowedHost:
                 response = refused(unknown_host())
-            except Exception:
+            except Exception as error:
                 logger.exception("%s %s failed", request.method, request.path)
-                response = refused(internal())
+                response = refused(internal(error))
             response.headers["X-Content-Type-Options"] = "nosniff"
             return response
 
@@ -155,6 +155,6 @@ async def _sound(body: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, Non
         async with aclosing(body) as pieces:
             async for piece in pieces:
                 yield piece
-    except Exception:
+    except Exception as error:
         logger.exception("An answer broke off")
-        yield chunks.event(internal().as_json())
+        yield chunks.event(internal(error).as_json())

@@ -9,6 +9,7 @@ from collections.abc import Collection
 from math import ceil
 from typing import Any
 
+from dialogs.common.errors import is_full
 from dialogs.models import Generation
 from dialogs.providers.base import MediaRefused, ProviderError
 
@@ -145,7 +146,11 @@ def rate_limited(limit: int, *, retry_after: float) -> ApiError:
     return ApiError(429, message, type="rate_limit_error", code="rate_limit_exceeded", retry_after=retry_after)
 
 
-def internal() -> ApiError:
+def internal(error: Exception | None = None) -> ApiError:
+    """`error` is what failed in our own code."""
+    if is_full(error):
+        message = "The disk or the database of this Dominds is full. Free some space there, then try again."
+        return ApiError(507, message, type="api_error", code="storage_full")
     return ApiError(
         500, "Dominds failed while it was answering. Its log has the details.", type="api_error", code="internal_error"
     )

@@ -191,6 +191,7 @@ CHAT_REFUSALS = {
     "413": "The body is larger than this Dominds reads.",
     "502": "The provider failed, or refused the key that Dominds has for it.",
     "503": "The provider cannot be reached.",
+    "507": "The disk or the database of this Dominds is full.",
 }
 ABOUT = """\
 Any program that talks to OpenAI's chat completions can talk to Dominds. The history that it sends may be longer than

@@ -84,11 +84,11 @@ class ClientTurn:
         except CompactingElsewhere:
             # The client has left, and nothing of its request was stored.
             self.problem = internal()
-        except Exception:
+        except Exception as error:
             self.problem = await in_db(self._deleted)()
             if self.problem is None:
                 logger.exception("A client's turn failed")
-                self.problem = internal()
+                self.problem = internal(error)
 
     def _deleted(self) -> ApiError | None:
         """The error, if dialog, key or agent were deleted meanwhile, so that another try would be useless."""

@@ -6,6 +6,8 @@ codes are put through gettext when shown.
 
 from __future__ import annotations
 
+import errno
+import sqlite3
 from typing import Any
 
 from django.utils.functional import Promise
@@ -21,6 +23,23 @@ class DialogError(ValueError):
 
 class DialogBusy(DialogError):
     """A turn is running; stop it or wait."""
+
+
+# The codes of a full disk, by the attribute in which SQLite's, PostgreSQL's and the system's errors have theirs.
+FULL: dict[str, tuple[object, ...]] = {
+    "sqlite_errorcode": (sqlite3.SQLITE_FULL,),
+    "sqlstate": ("53100",),
+    "errno": (errno.ENOSPC, errno.EDQUOT),
+}
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Was there no room on the disk, or in the database? Django wraps what the database's own driver raises."""
+    if error is None:
+        return False
+    if any(getattr(error, name, None) in codes for name, codes in FULL.items()):
+        return True
+    return is_full(error.__cause__ or error.__context__)
 
 
 HEADLINES: dict[str, Promise] = {

@@ -20,6 +20,7 @@ from dialogs.models.message import INSERTED, MessageOrigin, Role
 from dialogs.transcript.reads.autonomous import active_run
 from dialogs.transcript.reads.courses import earlier_ids
 from dialogs.transcript.reads.path import course_branch
+from dialogs.transcript.reads.tool_calls import UNMADE
 from dialogs.transcript.standing_rules import load, taken_back
 from dialogs.turns.reads.turns import dialog_to_drive
 from health.compaction.compact import compact
@@ -108,7 +109,8 @@ def _handover(dialog: Dialog, *, curated: bool) -> Handover | None:
     waiting = unanswered_in(said)
     told -= {str(one.pk) for one in waiting}
     units = units_of(read_context(dialog, said).whole(), kit.counter)
-    units = kit.counted(_whole_rounds([unit for unit in units if unit.id != SYSTEM and unit.id in told]))
+    earlier = [unit for unit in units if unit.id != SYSTEM and unit.id in told]
+    units = kit.counted(_whole_rounds([*_without_refused(earlier)]))
     budget = int(SHARE * by_limit(dialog).room) - kit.tokens(f"{OPENING}\n{ENDING}")
     if not units or budget < LEAST_TOKENS:
         return None
@@ -122,6 +124,16 @@ def _whole_rounds(units: Sequence[Unit]) -> list[Unit]:
     answered = {(unit.round_id, unit.answers) for unit in units if unit.answers is not None}
     broken_off = {round_id for round_id, _call in asked ^ answered}
     return [unit for unit in units if unit.round_id is None or unit.round_id not in broken_off]
+
+
+def _without_refused(units: Sequence[Unit]) -> Iterator[Unit]:
+    """The units without calls that could not be made: they brought nothing to tell of."""
+    results = (unit for unit in units if unit.failed and unit.content.startswith(UNMADE))
+    refused = {(unit.round_id, unit.answers) for unit in results}
+    for unit in units:
+        calls = tuple(call for call in unit.calls if (unit.round_id, call.id) not in refused)
+        if (unit.round_id, unit.answers) not in refused and (calls or not unit.calls or unit.content.strip()):
+            yield unit if calls == unit.calls else replace(unit, calls=calls, estimated_tokens=None)
 
 
 def whole_branch(dialog: Dialog) -> tuple[Message, ...]:

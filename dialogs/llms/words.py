@@ -34,6 +34,8 @@ TERMS: dict[str, Promise] = {
     "P1 agent": gettext_lazy("P1 agent"),
     "floor": gettext_lazy("floor"),
     "window": gettext_lazy("window"),
+    "bound": gettext_lazy("learned bound"),
+    "room": gettext_lazy("room for a prompt"),
 }
 
 
@@ -111,7 +113,7 @@ def rounded(tokens: int) -> str:
 
 def traced(trace: Iterable[Term]) -> str:
     """Where a limit comes from: "default limit 5,000 → window 3,686"."""
-    return " → ".join(f"{TERMS.get(term.what, term.what)} {term.tokens:,}" for term in trace)
+    return " → ".join(f"{TERMS[term.what]} {term.tokens:,}" for term in trace)
 
 
 def _unguarded(dialog: Dialog) -> str:

@@ -1,6 +1,6 @@
 /* The bar of autonomous mode: its clock, announcements for screen readers, and the form that starts a run. */
 
-import { announce } from "./base.js";
+import { announce, hopeless } from "./base.js";
 
 const SIZES = [86400, 3600, 60, 1];
 const words = () => document.getElementById("run-words")?.textContent.replace(/\s+/g, " ").trim() ?? "";
@@ -35,7 +35,7 @@ document.addEventListener("htmx:afterRequest", (event) => {
   if (form.id !== "run-form") return;
   const { xhr } = event.detail;
   if (xhr.status === 204) form.closest("dialog").close();
-  else complain(form, xhr.status === 422 ? xhr.responseText : form.dataset.failed);
+  else complain(form, xhr.status === 422 ? xhr.responseText : hopeless(xhr.status) ?? form.dataset.failed);
 });
 
 function complain(form, text) {

@@ -92,10 +92,10 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   location.assign(`${login}?next=${encodeURIComponent(here)}`);
 });
 
-/** The message for a status that does not change on another try. */
+/** The message for a status that does not change on another try alone. */
 export function hopeless(status) {
-  const { gone, forbidden } = messages()?.dataset ?? {};
-  return { 403: forbidden, 404: gone }[status];
+  const { gone, forbidden, full } = messages()?.dataset ?? {};
+  return { 403: forbidden, 404: gone, 507: full }[status];
 }
 
 document.addEventListener("htmx:responseError", ({ detail: { xhr } }) => {

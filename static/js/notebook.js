@@ -1,6 +1,6 @@
 /* The notebook's forms: errors beside the form, and undo for a removed reminder. */
 
-import { announce } from "./base.js";
+import { announce, hopeless } from "./base.js";
 
 const drawer = document.getElementById("notebook-drawer");
 const undo = document.getElementById("notebook-undo");
@@ -76,7 +76,7 @@ drawer.addEventListener("htmx:beforeSend", ({ detail: { xhr, requestConfig } }) 
 function answered(xhr, requestConfig) {
   const form = requestConfig.elt;
   const successful = xhr.status >= 200 && xhr.status < 400;
-  const refused = [413, 422].includes(xhr.status) ? xhr.responseText : failed;
+  const refused = [413, 422].includes(xhr.status) ? xhr.responseText : hopeless(xhr.status) ?? failed;
   undo.hidden = true;
   complain(undo, "");
   complain(drawer.contains(form) ? form : undo, successful ? "" : xhr.status ? refused : offline);

@@ -75,30 +75,21 @@ def moments_of(conversation: Conversation) -> list[Moment]:
 SHARES = ("know", "future facts", "user facts", "user turns")
 
 
-def test_with_everything_kept_all_is_known() -> None:
+def test_with_everything_kept_all_is_known_and_with_nothing_nothing() -> None:
     for moment in moments_of(greenhouse()):
         figures = judged(moment, moment.messages, limit=moment.tokens)
         assert {figures[name] for name in (*SHARES, "verbatim", "whole")} == {1}
         assert (figures["over limit"], figures["broken pairs"]) == (0, 0)
-
-
-def test_with_nothing_kept_nothing_is_known() -> None:
-    for moment in moments_of(greenhouse()):
         figures = judged(moment, [SYSTEM], limit=moment.tokens)
         assert {figures[name] for name in SHARES} == {0}
 
 
-def test_without_the_outdated_sentence_every_change_is_resolved() -> None:
+def test_without_the_outdated_sentence_every_change_is_resolved_and_without_the_new_one_it_misleads() -> None:
     (moment,) = moments_of(corrected())
-    left = [message for message in moment.messages if "0101" not in message["content"]]
-    figures = judged(moment, left, limit=moment.tokens)
-    assert (figures["know"], figures["resolved"], figures["misled"]) == (1, 1, 0)
-
-
-def test_the_old_value_without_the_new_one_misleads() -> None:
-    (moment,) = moments_of(corrected())
-    figures = judged(moment, moment.messages[:2], limit=moment.tokens)
-    assert (figures["know"], figures["resolved"], figures["misled"]) == (0, 0, 1)
+    newer = [message for message in moment.messages if "0101" not in message["content"]]
+    for left, found in ((newer, (1, 1, 0)), (moment.messages[:2], (0, 0, 1))):
+        figures = judged(moment, left, limit=moment.tokens)
+        assert (figures["know"], figures["resolved"], figures["misled"]) == found
 
 
 @pytest.mark.parametrize("told_as", ["no longer 555-0101", "it was 555-0101 before", "不再 555-0101"])

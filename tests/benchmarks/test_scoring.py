@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from benchmarks.devsets.case import Case, Message, Needed, Part
 from benchmarks.scoring import broken_pairs, scored, tokens, verbatim_share
 
@@ -16,28 +18,19 @@ def judged(*texts: str, limit: int = 1000, also: tuple[Part, ...] = ()) -> float
     return scored(case, result, limit=limit, seconds=0).kept
 
 
-def test_the_whole_sentence_counts() -> None:
-    assert judged("The spare key hangs behind the blue door in the yard, as ever.") == 1
-
-
-def test_half_of_the_neighbours_are_enough() -> None:
-    assert judged("… key hangs behind the blue door in the yard") == 1
-
-
-def test_a_bare_list_does_not_count() -> None:
-    assert judged("key, behind the blue door, tea") == 0
-
-
-def test_neighbours_of_another_sentence_do_not_count() -> None:
-    assert judged("We talked for a while. behind the blue door Then we had tea.") == 0
-
-
-def test_other_words_for_it_do_not_count() -> None:
-    assert judged("The spare key hangs behind that blue door in the yard, as ever.") == 0
-
-
-def test_blanks_and_line_breaks_do_not_matter() -> None:
-    assert judged("The spare key hangs behind\n the  blue door in the yard.") == 1
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("The spare key hangs behind the blue door in the yard, as ever.", 1),
+        ("… key hangs behind the blue door in the yard", 1),  # half of the neighbours are enough
+        ("The spare key hangs behind\n the  blue door in the yard.", 1),  # blanks and line breaks do not matter
+        ("key, behind the blue door, tea", 0),  # a bare list
+        ("We talked for a while. behind the blue door Then we had tea.", 0),  # neighbours of another sentence
+        ("The spare key hangs behind that blue door in the yard, as ever.", 0),  # other words for it
+    ],
+)
+def test_what_is_needed_counts_with_half_of_its_neighbours(text: str, share: int) -> None:
+    assert judged(text) == share
 
 
 def test_a_result_over_the_limit_keeps_nothing() -> None:
@@ -78,17 +71,12 @@ CALL: Message = {"role": "assistant", "tool_calls": [{"id": "a", "function": {"n
 RESULT: Message = {"role": "tool", "tool_call_id": "a", "content": "x"}
 
 
-def test_a_call_without_its_result_is_broken() -> None:
-    assert broken_pairs([CALL, {"role": "user", "content": "?"}]) == 1
-    assert broken_pairs([CALL]) == 1
-
-
-def test_a_result_without_its_call_is_broken() -> None:
-    assert broken_pairs([RESULT]) == 1
-
-
-def test_a_call_with_its_result_is_whole() -> None:
-    assert broken_pairs([CALL, RESULT]) == 0
+@pytest.mark.parametrize(
+    ("messages", "broken"),
+    [([CALL, {"role": "user", "content": "?"}], 1), ([CALL], 1), ([RESULT], 1), ([CALL, RESULT], 0)],
+)
+def test_a_call_or_a_result_without_the_other_is_broken(messages: list[Message], broken: int) -> None:
+    assert broken_pairs(messages) == broken
 
 
 def test_calls_are_counted_with_their_arguments() -> None:

@@ -56,32 +56,22 @@ def people() -> list[str]:
     return sorted(User.objects.values_list("username", flat=True))
 
 
-def test_restoring_brings_back_what_was_saved(archive: Path) -> None:
+def test_restoring_brings_back_what_was_saved_and_keeps_what_it_replaces(
+    archive: Path, data_dir: Path, settings: Any
+) -> None:
+    """The secret key too."""
     User.objects.all().delete()
     User.objects.create_user("bob")
-
-    call_command("restore", str(archive), "--yes")
-
-    assert people() == ["alice"]
-
-
-def test_what_a_restore_replaces_is_kept(archive: Path, data_dir: Path) -> None:
-    User.objects.create_user("bob")
-
-    call_command("restore", str(archive), "--yes")
-
-    (aside,) = (data_dir / "backups").glob("replaced-*")
-    assert (aside / "secret_key").exists()
-    assert len(list(aside.iterdir())) >= 2
-
-
-def test_the_secret_key_comes_back_too(archive: Path, data_dir: Path, settings: Any) -> None:
     (data_dir / "secret_key").write_text("another")
 
     call_command("restore", str(archive), "--yes")
 
+    assert people() == ["alice"]
     assert (data_dir / "secret_key").read_text() == settings.SECRET_KEY
     assert (data_dir / "secret_key").stat().st_mode & 0o777 == 0o600
+    (aside,) = (data_dir / "backups").glob("replaced-*")
+    assert (aside / "secret_key").read_text() == "another"
+    assert len(list(aside.iterdir())) >= 2
 
 
 def test_a_differing_key_in_the_environment_is_said(
@@ -94,8 +84,11 @@ def test_a_differing_key_in_the_environment_is_said(
     assert "DOMINDS_SECRET_KEY differs" in capsys.readouterr().err
 
 
-def test_an_archive_is_for_its_owner_only(archive: Path) -> None:
+def test_an_archive_is_for_its_owner_only_and_a_backup_overwrites_nothing(archive: Path) -> None:
     assert archive.stat().st_mode & 0o777 == 0o600
+
+    with pytest.raises(CommandError, match="exists"):
+        call_command("backup", str(archive))
 
 
 def test_without_a_name_the_archive_is_new_in_the_data_folder(data_dir: Path) -> None:
@@ -103,11 +96,6 @@ def test_without_a_name_the_archive_is_new_in_the_data_folder(data_dir: Path) ->
     call_command("backup")
 
     assert len(list((data_dir / "backups").glob("dominds-*.tar.gz"))) == 2
-
-
-def test_a_backup_overwrites_nothing(archive: Path) -> None:
-    with pytest.raises(CommandError, match="exists"):
-        call_command("backup", str(archive))
 
 
 def test_a_backup_that_cannot_be_written_is_one_line(data_dir: Path) -> None:
@@ -214,21 +202,20 @@ def test_nobody_starts_on_a_database_that_is_being_replaced(archive: Path) -> No
         pass
 
 
-def test_restoring_asks_first(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("where", "what", "words"),
+    [
+        ("builtins.input", lambda _prompt: "no", "Nothing was changed"),
+        ("sys.stdin", StringIO(), "--yes goes on without"),  # where nobody can be asked
+    ],
+)
+def test_restoring_asks_first(
+    archive: Path, monkeypatch: pytest.MonkeyPatch, where: str, what: Any, words: str
+) -> None:
     User.objects.create_user("bob")
-    monkeypatch.setattr("builtins.input", lambda _prompt: "no")
+    monkeypatch.setattr(where, what)
 
-    with pytest.raises(CommandError, match="Nothing was changed"):
-        call_command("restore", str(archive))
-
-    assert people() == ["alice", "bob"]
-
-
-def test_where_nobody_can_be_asked_it_says_how_to_go_on(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    User.objects.create_user("bob")
-    monkeypatch.setattr("sys.stdin", StringIO())
-
-    with pytest.raises(CommandError, match="--yes goes on without"):
+    with pytest.raises(CommandError, match=words):
         call_command("restore", str(archive))
 
     assert people() == ["alice", "bob"]
@@ -263,18 +250,18 @@ def test_a_file_that_is_no_backup_is_said(data_dir: Path) -> None:
         call_command("restore", str(file), "--yes")
 
 
-def test_a_backup_in_a_newer_form_is_refused(archive: Path) -> None:
-    newer = b'{"engine": "sqlite", "version": "9.9", "made_at": "2030-01-01T00:00:00", "format": 2}'
-
-    with pytest.raises(CommandError, match=r"made by Dominds 9\.9"):
-        call_command("restore", str(changed(archive, "manifest.json", newer)), "--yes")
-
-
-def test_a_backup_of_another_kind_of_database_is_refused(archive: Path) -> None:
-    other = b'{"engine": "oracle", "version": "0.1", "made_at": "2030-01-01T00:00:00", "format": 1}'
-
-    with pytest.raises(CommandError, match="holds a oracle database"):
-        call_command("restore", str(changed(archive, "manifest.json", other)), "--yes")
+@pytest.mark.parametrize(
+    ("manifest", "words"),
+    [
+        (b'{"engine": "sqlite", "version": "9.9", "made_at": "2030-01-01T00:00:00", "format": 2}', r"Dominds 9\.9"),
+        (b'{"engine": "oracle", "version": "0.1", "made_at": "2030-01-01T00:00:00", "format": 1}', "a oracle database"),
+    ],
+)
+def test_a_backup_in_a_newer_form_or_of_another_kind_of_database_is_refused(
+    archive: Path, manifest: bytes, words: str
+) -> None:
+    with pytest.raises(CommandError, match=words):
+        call_command("restore", str(changed(archive, "manifest.json", manifest)), "--yes")
 
 
 @pytest.mark.long

@@ -1,5 +1,5 @@
 """A person and the demo's real model: twelve ordinary messages, whose small window is compacted in place, a new course
-that carries the rules over, and the page of the rules. What matters stays."""
+that carries the rules over, and the page of the rules; and the sample's tour. What matters stays."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from tests.e2e.steps import (
     begin_dialog,
     begin_long_answer,
     composer,
+    sign_in,
     sign_in_by_password,
 )
+from tests.e2e.test_sample import SENT, STOPS, at, forgotten, go_on
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
@@ -66,6 +68,7 @@ from dialogs.models import Generation
 last = Generation.objects.latest("id")
 print(json.dumps([last.status, last.message.content if last.message else ""]))
 """
+TRIGGER = "from health.models import CompactionRun as R; print(R.objects.latest('pk').trigger)"
 READINGS = """
 import json
 from health.models import HealthReading
@@ -227,3 +230,30 @@ def stop_by_the_button_and_write_on(page: Page) -> None:
     with page.expect_response("**/stop/", timeout=PATIENCE_MS):
         page.get_by_role("button", name="Stop").press("Enter")
     expect(composer(page)).to_be_focused(timeout=PATIENCE_MS)
+
+
+@pytest.mark.parametrize(
+    ("language", "sample", "stated", "stops"),
+    [
+        ("English", "Try a sample", ("Never touch the payments tables", "on Thursday at 10:00"), len(STOPS)),
+        ("简体中文", "试用示例", ("绝对不要动支付表", "周四 10:00"), 5),
+    ],
+)
+def test_the_demo_model_plays_the_tour(
+    page: Page, demo: Stack, faults: list[str], language: str, sample: str, stated: tuple[str, str], stops: int
+) -> None:
+    demo.shell("from dialogs.models import Dialog; Dialog.objects.all().delete()")
+    sign_in(page, demo)
+    page.locator('summary[aria-label="Language"]').click()
+    page.get_by_role("button", name=language).click()
+    page.get_by_role("button", name=sample).click()
+    at(page, "meter")
+    expect(page.locator("#meter")).to_contain_text("/ 896")
+    for stop in STOPS[1:5]:
+        go_on(page, stop)
+
+    assert forgotten(demo.shell(SENT), *stated) == []
+    assert demo.shell(TRIGGER) == "pre_request"
+    for stop in STOPS[5:stops]:
+        go_on(page, stop)
+    expect(answers(page).last).to_contain_text("demo")

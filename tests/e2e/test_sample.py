@@ -1,4 +1,4 @@
-"""The sample and its tour in a real Chromium, without typing: with the scripted provider, and with the demo model."""
+"""The sample and its tour in a real Chromium, without typing; the demo model plays it in `test_demo_dialog.py`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.accessibility import assert_readable
-from tests.e2e.steps import DESK, PATIENCE_MS, PHONE, answers, play, sign_in
+from tests.e2e.steps import DESK, PATIENCE_MS, PHONE, play, sign_in
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
@@ -17,7 +17,6 @@ provider = Provider.objects.create(name="scripted", kind="scripted", base_url="s
 llm = LLM.objects.create(provider=provider, model_id="tiny", context_length=896, context_length_source="server")
 Agent.objects.create(name="Helper", slug="helper", llm=llm, max_output_tokens=128)
 """
-TRIGGER = "from health.models import CompactionRun as R; print(R.objects.latest('pk').trigger)"
 EMPTY = """
 from dialogs.models import LLM, Dialog
 Dialog.objects.all().delete()
@@ -156,32 +155,3 @@ def close_the_tour(page: Page) -> None:
     page.reload()
     expect(page.locator("#composer-text")).to_be_visible()
     expect(page.locator("#tour")).to_be_hidden()
-
-
-def test_the_demo_model_plays_the_whole_tour(page: Page, demo: Stack, faults: list[str]) -> None:
-    sign_in(page, demo)
-    begin(page)
-    expect(page.locator("#meter")).to_contain_text("/ 896")
-    for stop in STOPS[1:5]:
-        go_on(page, stop)
-    sent, trigger = demo.shell(SENT), demo.shell(TRIGGER)
-    for stop in STOPS[5:]:
-        go_on(page, stop)
-
-    assert forgotten(sent, "Never touch the payments tables", "on Thursday at 10:00") == []
-    expect(answers(page).last).to_contain_text("demo")
-    assert trigger == "pre_request"
-
-
-def test_in_chinese_the_demo_model_plays_it_too(page: Page, demo: Stack, faults: list[str]) -> None:
-    demo.shell("from dialogs.models import Dialog; Dialog.objects.all().delete()")
-    sign_in(page, demo)
-    page.locator('summary[aria-label="Language"]').click()
-    page.get_by_role("button", name="简体中文").click()
-    page.get_by_role("button", name="试用示例").click()
-    at(page, "meter")
-    for stop in STOPS[1:5]:
-        go_on(page, stop)
-
-    assert forgotten(demo.shell(SENT), "绝对不要动支付表", "周四 10:00") == []
-    assert demo.shell(TRIGGER) == "pre_request"

@@ -106,7 +106,7 @@ def test_a_chat_with_many_pictures_is_answered(build: Build) -> None:
 
 # --- Several conversations -----------------------------------------------------------------------
 def test_three_conversations_at_once_do_not_mix(build: Build) -> None:
-    talks = [Talk(WINDOW, turns=30, windows=2.0, ship=ship) for ship in ("Halvar", "Ingrid", "Sigrun")]
+    talks = [Talk(WINDOW, turns=18, windows=2.0, ship=ship) for ship in ("Halvar", "Ingrid", "Sigrun")]
     home = build(**LISTED, reply=long_answers(talks[0].chars))
 
     with ThreadPoolExecutor(len(talks)) as threads:

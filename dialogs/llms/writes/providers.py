@@ -16,6 +16,7 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from dialogs.common.secrets import encrypt, may_hold_key, not_for_keys
 from dialogs.llms.reads import provider_at, providers_ready_by_environment
@@ -249,7 +250,10 @@ NAME = "demo"
 # The length of a paragraph: seven such answers fill the window, so a chat of a dozen messages is compacted twice, with
 # most of it kept.
 MAX_OUTPUT_TOKENS = 128
-DESCRIPTION = "A very small model that runs on this machine. For trying things out: do not trust its answers."
+# Pages translate it.
+DESCRIPTION = gettext_noop(
+    "A very small model that runs on this machine. For trying things out: do not trust its answers."
+)
 INSTRUCTIONS = "You are a friendly demo assistant. Answer in a few short sentences."
 
 

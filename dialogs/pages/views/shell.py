@@ -1,5 +1,5 @@
-"""The context of every page (theme, languages, version, access to the admin), display settings, and the error pages 400
-and 500.
+"""The context of every page (theme, languages, version, access to the admin), display settings, and the error pages
+400, 500 and 507.
 
 The context does not read the database, so that error pages work without it. The language is set by Django's own view;
 see `dialogs.pages.urls`.
@@ -7,6 +7,7 @@ see `dialogs.pages.urls`.
 
 from __future__ import annotations
 
+import sys
 from typing import Any, ClassVar
 
 from django import forms
@@ -24,6 +25,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
+from dialogs.common.errors import is_full
 from dialogs.compaction.reads.compaction_card import display_of
 from dialogs.compaction.writes.context_settings import set_display
 from dialogs.models import CompactionDisplay
@@ -66,8 +68,12 @@ def _can_admin(request: HttpRequest) -> bool:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """The page with the shell's own context only: a context processor may be what failed, or the database."""
-    return HttpResponse(render_to_string("500.html", site(request)), status=500)
+    """The page with the shell's own context only: a context processor may be what failed, or the database.
+
+    507 where that is full: scripts have words of their own for it.
+    """
+    status = 507 if is_full(sys.exc_info()[1]) else 500
+    return HttpResponse(render_to_string(f"{status}.html", site(request)), status=status)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:

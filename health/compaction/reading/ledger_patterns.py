@@ -38,6 +38,12 @@ _PAST = (
     r"|ran|ate|mind|again|ever|wrote|meant|made|left|lost|won)\b"
 )
 
+# "Use it five times, please": done with then. "Twice a day" and "five times at most" are rules.
+_SO_OFTEN = (
+    r"[^.!?\n]{0,100}\b(?:twice|(?:\d+|two|three|four|five|six|ten) times)\b[ ,]*(?:please|now|in a row)?[.! ]*$"
+)
+_SO_OFTEN_CHINESE = r"[^，。；每最\n]{0,50}[\d一两二三四五六七八九十] ?[次遍]吧?[。！ ]*$"
+
 # One phrase a line: its first word (or words, by "|"), and after two blanks the expression that must follow.
 _ENGLISH = {
     EntryKind.RULE: """
@@ -115,7 +121,8 @@ _CHINESE = re.compile(
     r"(?P<rule>必须|务必|一定要|禁止|严禁|(?<![舍恨怪巴要见免])不得(?!已|了)|不许|不准|不可以|切勿|请勿|切记|只许|只允许|永远(?:不要|不能|别)|始终"
     r"|(?<![我他她])不要(?!紧)|千万(?:别|不要)|别(?:再)?[用忘把让在给动删改发碰提写说]|至少|至多|最多|不超过"
     r"|(?<![我他她它们])只能|(?<![我他她它们还就也都])不能(?!打开|理解|确定|工作|运行|访问|连接)"
-    r"|(?<!我)记得(?!我)|(?<!我)记住|不应该?|从现在(?:开始|起)|以后(?=[都请不别])|请(?:总是|一直|不|用))"
+    r"|(?<!我)记得(?!我)|(?<!我)记住|不应该?|从现在(?:开始|起)|以后(?=[都请不别])|请(?:总是|一直|不"
+    rf"|用(?!{_SO_OFTEN_CHINESE})))"
     r"|(?P<constraint>预算(?=[是为有：:在约大])|预算改|上限|下限|过敏|不(?:能)?吃|吃素|素食|忌口|以内)"
     r"|(?P<deadline>截止|最晚|最迟|期限|(?:[日号点天底]|星期.|周.)(?:之)?前)"
     r"|(?P<decision>决定|就用|就选|选定|定在|定了|定为|改成|改为|改到|改用|换成|换到|推迟到|提前到|采用|确定(?:是|用)|就这么)"
@@ -146,7 +153,8 @@ _DOING = re.compile(
 # At the head of a sentence these tell how to work from here on. "Write" and "make" only ask for one thing.
 _TELLING = re.compile(
     r"(?:[-*•\d.)\s]|please |and |also |ok,? |so |actually,? |no,? ){0,6}"
-    r"(?:use|keep|reply|answer|respond|speak|call me|address me|format|indent|treat|assume|follow|write in)\b(?! to\b)"
+    rf"(?:use\b(?!{_SO_OFTEN})|keep|reply|answer|respond|speak|call me|address me|format|indent|treat|assume"
+    r"|follow|write in)\b(?! to\b)"
 )
 # One thing is asked for, and done with the answer. What names a habit ("every", "only", 每) is none, nor is an order to
 # tell somebody else; what names somebody, a long number or a price is kept as a fact is.

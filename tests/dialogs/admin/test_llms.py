@@ -35,20 +35,30 @@ def detect(llm: LLM, window: int | None) -> None:
     llm.save()
 
 
-def test_a_window_typed_by_hand_is_the_admins(staff: Client, llm: LLM) -> None:
-    detect(llm, 8192)
+@pytest.mark.parametrize(
+    ("known", "typed", "window"),
+    [
+        ({"server": 8192}, "4096", (4096, "admin")),
+        # Saving something else leaves the window the server's.
+        ({"server": 8192}, "8192", (8192, "server")),
+        # Emptied it falls back to what the server said, else to what the catalogue said, else to nothing.
+        ({"said": 8192, "file": 2048}, "", (8192, "server")),
+        ({"file": 2048}, "", (2048, "file")),
+        ({}, "", (None, "")),
+    ],
+)
+def test_a_window_typed_by_hand_is_the_admins_and_an_emptied_one_falls_back(
+    staff: Client, llm: LLM, known: dict[str, int], typed: str, window: tuple[int | None, str]
+) -> None:
+    if "server" in known:
+        detect(llm, known["server"])
+    llm.detected_context_length = known.get("server", known.get("said"))
+    llm.catalogue_values = {"context_length": known["file"]} if "file" in known else {}
+    llm.save()
 
-    save(staff, llm, context_length="4096")
+    save(staff, llm, context_length=typed, label="Tiny")
 
-    assert (llm.context_length, llm.context_length_source) == (4096, "admin")
-
-
-def test_saving_something_else_leaves_the_window_the_servers(staff: Client, llm: LLM) -> None:
-    detect(llm, 8192)
-
-    save(staff, llm, context_length="8192", label="Tiny")
-
-    assert (llm.label, llm.context_length_source) == ("Tiny", "server")
+    assert (llm.label, llm.context_length, llm.context_length_source) == ("Tiny", *window)
 
 
 def test_a_page_that_stood_open_does_not_take_back_what_the_server_says_since(staff: Client, llm: LLM) -> None:
@@ -60,30 +70,6 @@ def test_a_page_that_stood_open_does_not_take_back_what_the_server_says_since(st
 
     llm.refresh_from_db()
     assert (llm.label, llm.context_length, llm.context_length_source) == ("Tiny", 4096, "server")
-
-
-def test_an_emptied_window_falls_back_to_what_the_server_said(staff: Client, llm: LLM) -> None:
-    llm.detected_context_length = 8192
-    llm.save()
-
-    save(staff, llm, context_length="")
-
-    assert (llm.context_length, llm.context_length_source) == (8192, "server")
-
-
-def test_else_to_what_the_catalogue_said(staff: Client, llm: LLM) -> None:
-    llm.catalogue_values = {"context_length": 2048}
-    llm.save()
-
-    save(staff, llm, context_length="")
-
-    assert (llm.context_length, llm.context_length_source) == (2048, "file")
-
-
-def test_else_to_nothing(staff: Client, llm: LLM) -> None:
-    save(staff, llm, context_length="")
-
-    assert (llm.context_length, llm.context_length_source) == (None, "")
 
 
 def test_empty_fields_say_what_they_inherit(staff: Client, llm: LLM) -> None:
@@ -183,21 +169,19 @@ def delete(client: Client, llm: LLM) -> str:
     return asked
 
 
-def test_an_llm_that_clients_spoke_to_takes_its_hidden_agent_along(staff: Client, llm: LLM) -> None:
+@pytest.mark.parametrize("from_the_list", [False, True])
+def test_an_llm_that_clients_spoke_to_takes_its_hidden_agent_along(
+    staff: Client, llm: LLM, from_the_list: bool
+) -> None:
     direct_agent(llm)
 
-    delete(staff, llm)
+    if from_the_list:
+        chosen = {"action": "delete_selected", "_selected_action": [llm.pk], "post": "yes"}
+        staff.post("/admin/dialogs/llm/", chosen)
+    else:
+        delete(staff, llm)
 
-    assert not LLM.objects.exists()
-    assert not Agent.objects.exists()
-
-
-def test_the_same_from_the_list(staff: Client, llm: LLM) -> None:
-    direct_agent(llm)
-
-    staff.post("/admin/dialogs/llm/", {"action": "delete_selected", "_selected_action": [llm.pk], "post": "yes"})
-
-    assert not LLM.objects.exists()
+    assert (LLM.objects.count(), Agent.objects.count()) == (0, 0)
 
 
 def test_with_dialogs_it_stays_and_they_are_counted(staff: Client, llm: LLM, alice: User) -> None:

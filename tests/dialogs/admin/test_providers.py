@@ -30,29 +30,19 @@ def test_an_address_may_lack_what_all_begin_with(staff: Client) -> None:
     assert Provider.objects.get(name="local").base_url == "http://127.0.0.1:1234/v1"
 
 
-def test_a_stored_key_is_never_shown(staff: Client, provider: Provider) -> None:
+def test_a_stored_key_is_never_shown_kept_by_saving_without_one_and_can_be_removed(
+    staff: Client, provider: Provider
+) -> None:
     change(staff, provider, new_key="sk-very-secret")
-
-    page = staff.get(f"/admin/dialogs/provider/{provider.pk}/change/").content.decode()
-
-    assert "sk-very-secret" not in page
-    assert Provider.objects.get().api_key_encrypted not in page
-    assert '<div class="readonly">stored</div>' in page
-
-
-def test_saving_without_a_key_keeps_the_stored_one(staff: Client, provider: Provider) -> None:
-    change(staff, provider, new_key="sk-very-secret")
+    shown = staff.get(f"/admin/dialogs/provider/{provider.pk}/change/").content.decode()
+    assert "sk-very-secret" not in shown
+    assert Provider.objects.get().api_key_encrypted not in shown
+    assert '<div class="readonly">stored</div>' in shown
 
     change(staff, provider, label="Renamed")
-
     assert decrypt(Provider.objects.get(label="Renamed").api_key_encrypted) == "sk-very-secret"
 
-
-def test_a_stored_key_can_be_removed(staff: Client, provider: Provider) -> None:
-    change(staff, provider, new_key="sk-very-secret")
-
     change(staff, provider, clear_key="on")
-
     assert Provider.objects.get().api_key_encrypted == ""
 
 
@@ -97,21 +87,22 @@ def test_what_one_server_said_of_its_models_does_not_hold_for_another(
     assert len(told(response)) == (2 if window is None else 1)
 
 
-@pytest.mark.parametrize("same", ["https://host.test/api/v1", "https://HOST.test/v1/"])
-def test_a_key_stays_where_only_the_path_changes(staff: Client, same: str) -> None:
+@pytest.mark.parametrize(
+    ("changed", "key"),
+    [
+        ({"base_url": "https://host.test/api/v1"}, "sk-very-secret"),
+        ({"base_url": "https://HOST.test/v1/"}, "sk-very-secret"),
+        ({"base_url": "https://other.test/v1", "new_key": "sk-new"}, "sk-new"),
+    ],
+)
+def test_a_key_stays_where_only_the_path_changes_or_it_is_written_with_the_new_address(
+    staff: Client, changed: dict[str, str], key: str
+) -> None:
     staff.post("/admin/dialogs/provider/add/", GOOD | {"base_url": "https://host.test/v1", "new_key": "sk-very-secret"})
 
-    change(staff, Provider.objects.get(), base_url=same)
+    change(staff, Provider.objects.get(), **changed)
 
-    assert decrypt(Provider.objects.get().api_key_encrypted) == "sk-very-secret"
-
-
-def test_a_key_that_is_written_with_the_new_address_is_kept(staff: Client, provider: Provider) -> None:
-    staff.post("/admin/dialogs/provider/add/", GOOD | {"new_key": "sk-old"})
-
-    change(staff, Provider.objects.get(name="local"), base_url="https://other.test/v1", new_key="sk-new")
-
-    assert decrypt(Provider.objects.get(name="local").api_key_encrypted) == "sk-new"
+    assert decrypt(Provider.objects.get().api_key_encrypted) == key
 
 
 @pytest.mark.parametrize(

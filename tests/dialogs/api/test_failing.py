@@ -22,6 +22,7 @@ from dialogs.turns.reads.turns import due_dialogs
 from dialogs.turns.writes.messages import request_stop
 from health.models import ContextEvent
 from tests.dialogs.api.conftest import Client, Play, a_tool, assistant, calling, said, user
+from tests.dialogs.full_database import LARGE, full_database
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 Status = Generation.Status
@@ -175,6 +176,22 @@ async def test_a_fault_outside_the_generation_is_an_error_and_the_next_request_i
 
 
 DEEP = "[" * 100_000
+
+
+async def test_a_full_disk_is_said_and_once_there_is_room_the_same_request_is_answered(
+    client_of_alice: Client, play: Play
+) -> None:
+    await sync_to_async(play)(said(120, "Hi."))
+
+    with full_database():
+        refused = await client_of_alice.ask(user(LARGE))
+    response = await client_of_alice.ask(user(LARGE))
+
+    error = refused.json()["error"]
+    assert (refused.status_code, error["code"], error["type"]) == (507, "storage_full", "api_error")
+    assert "full" in error["message"]
+    assert response.json()["choices"][0]["message"]["content"] == "Hi."
+    assert await Dialog.objects.acount() == 1
 
 
 async def test_a_history_with_arguments_nested_without_end_is_answered(client_of_alice: Client, play: Play) -> None:

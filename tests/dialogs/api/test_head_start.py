@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -144,7 +145,7 @@ async def test_where_nothing_can_be_stored_the_client_is_told_and_the_model_is_s
             ended.append("ended")
 
     def full_disk(**_asked: Any) -> Any:
-        raise OSError("No space left on device")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Scripted, "stream", watched)
     monkeypatch.setattr(turn, "take_up", full_disk)
@@ -153,7 +154,7 @@ async def test_where_nothing_can_be_stored_the_client_is_told_and_the_model_is_s
 
     lines = await client_of_alice.lines(user("Count"))
 
-    assert json.loads(lines[-1])["error"]["code"] == "internal_error"
+    assert json.loads(lines[-1])["error"]["code"] == "storage_full"
     assert ended == ["ended"]
 
 

@@ -20,16 +20,20 @@ def part(text: str) -> list[dict[str, str]]:
     return [{"type": "text", "text": text}]
 
 
-async def test_a_resent_history_goes_on_in_the_same_dialog(client_of_alice: Client, play: Play) -> None:
+async def test_a_resent_history_goes_on_in_the_same_dialog_under_other_instructions_too(
+    client_of_alice: Client, play: Play
+) -> None:
     read = await sync_to_async(play)(said(120, "Hi."), said(130, "Fine."))
-    await client_of_alice.ask(user("Hello"))
+    monday, tuesday = ({"role": "system", "content": f"It is {day}."} for day in ("Monday", "Tuesday"))
+    await client_of_alice.ask(monday, user("Hello"))
 
-    await client_of_alice.ask(user("Hello"), assistant("Hi."), user("How are you?"))
+    await client_of_alice.ask(tuesday, user("Hello"), assistant("Hi."), user("How are you?"))
 
     assert await Dialog.objects.acount() == 1
     assert await Message.objects.acount() == 4
     sent = [(one["role"], one["content"]) for one in read()[1]["messages"]]
-    assert sent == [("user", "Hello"), ("assistant", "Hi."), ("user", "How are you?")]
+    said_so_far = [("user", "Hello"), ("assistant", "Hi."), ("user", "How are you?")]
+    assert sent == [("system", "It is Tuesday."), *said_so_far]
 
 
 @pytest.mark.parametrize(
@@ -55,25 +59,19 @@ async def test_an_answer_is_known_however_the_client_writes_it(
     assert await Message.objects.acount() == 4
 
 
-async def test_an_edited_message_is_a_branch_of_the_same_dialog(client_of_alice: Client, play: Play) -> None:
-    read = await sync_to_async(play)(said(120, "Hi."), said(130, "Fine."), said(130, "Old."))
+async def test_an_edited_message_is_a_branch_of_the_same_dialog_and_an_earlier_one_can_be_gone_on_with(
+    client_of_alice: Client, play: Play
+) -> None:
+    read = await sync_to_async(play)(said(120, "Hi."), said(130, "Fine."), said(130, "Old."), said(1, "Good."))
+    start = [user("Hello"), assistant("Hi.")]
     await client_of_alice.ask(user("Hello"))
-    await client_of_alice.ask(user("Hello"), assistant("Hi."), user("How are you?"))
+    await client_of_alice.ask(*start, user("How are you?"))
 
-    await client_of_alice.ask(user("Hello"), assistant("Hi."), user("How old are you?"))
+    await client_of_alice.ask(*start, user("How old are you?"))
 
     siblings = [one.content async for one in Message.objects.filter(role="user", parent__content="Hi.")]
     assert siblings == ["How are you?", "How old are you?"]
     assert [one["content"] for one in read()[2]["messages"]] == ["Hello", "Hi.", "How old are you?"]
-    assert await Dialog.objects.acount() == 1
-
-
-async def test_an_earlier_branch_can_be_gone_on_with(client_of_alice: Client, play: Play) -> None:
-    read = await sync_to_async(play)(said(1, "Hi."), said(1, "Fine."), said(1, "Old."), said(1, "Good."))
-    start = [user("Hello"), assistant("Hi.")]
-    await client_of_alice.ask(user("Hello"))
-    await client_of_alice.ask(*start, user("How are you?"))
-    await client_of_alice.ask(*start, user("How old are you?"))
 
     await client_of_alice.ask(*start, user("How are you?"), assistant("Fine."), user("Nice"))
 
@@ -81,13 +79,21 @@ async def test_an_earlier_branch_can_be_gone_on_with(client_of_alice: Client, pl
     assert await Dialog.objects.acount() == 1
 
 
-async def test_two_conversations_that_begin_alike_are_two(client_of_alice: Client, play: Play) -> None:
+async def test_two_conversations_that_begin_alike_another_model_and_another_person_are_conversations_of_their_own(
+    client_of_alice: Client, make_key: MakeKey, bob: User, play: Play
+) -> None:
+    _key, secret = await sync_to_async(make_key)(owner=bob)
     await sync_to_async(play)(said(120, "Hi."))
-
+    history = [user("Hello"), assistant("Hi."), user("Well?")]
     await client_of_alice.ask(user("Hello"))
     await client_of_alice.ask(user("Hello"))
-
     assert await Dialog.objects.acount() == 2
+
+    await client_of_alice.post({"model": "helper", "messages": history})
+    await Client(secret).ask(*history)
+
+    owners = [dialog.owner.username async for dialog in Dialog.objects.select_related("owner").order_by("created_at")]
+    assert owners == ["alice", "alice", "alice", "bob"]
 
 
 async def test_the_clients_own_name_of_a_chat_keeps_chats_apart_and_together(
@@ -131,42 +137,6 @@ async def test_a_key_that_may_only_chat_names_no_dialog_but_its_own(
     answers = [await plugin.ask(user("Encore"), headers={"X-Dominds-Dialog": named}) for named in (other, own)]
 
     assert [answer.status_code for answer in answers] == [400, 200]
-
-
-async def test_another_model_is_another_conversation(client_of_alice: Client, play: Play) -> None:
-    await sync_to_async(play)(said(120, "Hi."))
-    history = [user("Hello"), assistant("Hi."), user("Well?")]
-
-    await client_of_alice.ask(*history)
-    await client_of_alice.post({"model": "helper", "messages": history})
-
-    assert await Dialog.objects.acount() == 2
-
-
-async def test_other_instructions_change_nothing_of_that(client_of_alice: Client, play: Play) -> None:
-    read = await sync_to_async(play)(said(120, "Hi."))
-    monday = {"role": "system", "content": "It is Monday."}
-    tuesday = {"role": "system", "content": "It is Tuesday."}
-
-    await client_of_alice.ask(monday, user("Hello"))
-    await client_of_alice.ask(tuesday, user("Hello"), assistant("Hi."), user("Well?"))
-
-    assert await Dialog.objects.acount() == 1
-    assert read()[1]["messages"][0]["content"] == "It is Tuesday."
-
-
-async def test_bobs_key_finds_nothing_of_alices(
-    client_of_alice: Client, make_key: MakeKey, bob: Any, play: Play
-) -> None:
-    _key, secret = await sync_to_async(make_key)(owner=bob)
-    await sync_to_async(play)(said(120, "Hi."))
-    history = [user("Hello"), assistant("Hi."), user("Well?")]
-
-    await client_of_alice.ask(*history)
-    await Client(secret).ask(*history)
-
-    owners = [dialog.owner.username async for dialog in Dialog.objects.select_related("owner").order_by("pk")]
-    assert sorted(owners) == ["alice", "bob"]
 
 
 async def test_requests_at_the_same_time_do_not_wait_for_each_other(client_of_alice: Client, play: Play) -> None:

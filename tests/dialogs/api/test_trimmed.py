@@ -243,13 +243,13 @@ async def test_once_it_was_compacted_what_was_laid_down_before_goes_along_with_t
 
 
 @pytest.mark.parametrize("head", HEADS)
-async def test_forty_turns_of_a_client_that_keeps_a_head_are_one_dialog_and_sent_as_they_came(
+async def test_twenty_turns_of_a_client_that_keeps_a_head_are_one_dialog_and_sent_as_they_came(
     client_of_alice: Client, play: Play, head: str
 ) -> None:
-    read = await sync_to_async(play)(*answers(40))
+    read = await sync_to_async(play)(*answers(20))
     client, sent = Trimming(client_of_alice, newest=9, first=HEADS[head]), list[list[str]]()
 
-    for turn in range(40):
+    for turn in range(20):
         await client.ask(f"Question {turn}. {long_text(turn, 1)}")
         client.history, answer = client.history[:-1], client.history[-1]
         sent.append([one["content"] for one in client.sent])

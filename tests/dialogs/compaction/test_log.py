@@ -117,31 +117,28 @@ def test_a_failure_is_a_warning_with_its_cause(dialog: Dialog, caplog: pytest.Lo
     assert 'status=failed code=BREAKER_FAILED reason="What must stay needs 6,000 tokens."' in record.getMessage()
 
 
-def test_a_fresh_start_is_told_in_the_words_of_the_seed(dialog: Dialog, caplog: pytest.LogCaptureFixture) -> None:
-    run = a_run(dialog, status="applied", recovered="fresh_start")
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"recovered": "fresh_start"}, "Context overflow recovery: fresh start triggered"),
+        # A reset by a person is no overflow and no warning.
+        ({"trigger": "reset"}, "Reset by a person: the agent begins afresh"),
+        # One that failed was none.
+        ({"trigger": "reset", "status": "failed"}, ""),
+    ],
+)
+def test_a_fresh_start_is_told_in_the_words_of_the_seed(
+    dialog: Dialog, caplog: pytest.LogCaptureFixture, fields: dict[str, Any], told: str
+) -> None:
+    run = a_run(dialog, **{"status": "applied", **fields})
 
     log_end(run, dialog.llm)
 
-    [line] = lines(caplog, "Context overflow recovery: fresh start triggered")
-    assert f"(dialog={dialog.pk} run={run.pk})" in line
-
-
-def test_a_reset_by_a_person_is_no_overflow_and_no_warning(dialog: Dialog, caplog: pytest.LogCaptureFixture) -> None:
-    run = a_run(dialog, status="applied", trigger="reset")
-
-    log_end(run, dialog.llm)
-
-    [line] = lines(caplog, "Reset by a person: the agent begins afresh")
-    assert f"(dialog={dialog.pk} run={run.pk})" in line
-    assert not lines(caplog, "Context overflow recovery")
-    assert {record.levelno for record in caplog.records} == {logging.INFO}
-
-
-def test_a_fresh_start_that_failed_was_none(dialog: Dialog, caplog: pytest.LogCaptureFixture) -> None:
-    log_end(a_run(dialog, status="failed", trigger="reset"), dialog.llm)
-
-    assert not lines(caplog, "Context overflow recovery")
-    assert not lines(caplog, "Reset by a person")
+    found = lines(caplog, "Context overflow recovery") + lines(caplog, "Reset by a person")
+    assert [line.startswith(told) and f"(dialog={dialog.pk} run={run.pk})" in line for line in found] == [True] * bool(
+        told
+    )
+    assert fields != {"trigger": "reset"} or {record.levelno for record in caplog.records} == {logging.INFO}
 
 
 def test_a_step_that_never_ended_has_no_time(dialog: Dialog, caplog: pytest.LogCaptureFixture) -> None:
@@ -200,17 +197,21 @@ def test_nothing_is_logged_before_somebody_switches_it_on(dialog: Dialog) -> Non
     assert list(reward_log.rows()) == []
 
 
-def test_a_run_is_logged_with_the_seven_fields_that_its_reward_is_made_of(dialog: Dialog, logged: None) -> None:
+def test_a_run_is_logged_with_the_seven_fields_that_its_reward_is_made_of_and_no_word_of_the_dialog(
+    dialog: Dialog, logged: None
+) -> None:
     run = a_compaction(dialog)
 
     (row,) = reward_log.rows()
 
-    fields = row["stateAfter"]["outcome"]
+    fields, text = row["stateAfter"]["outcome"], json.dumps(row)
     assert row["reward"] == run.reward
     assert reward(BreakingOutcome(**{SEVEN[name]: value for name, value in fields.items()})) == row["reward"]
     assert row["stateBefore"]["estimatedTokens"] == run.estimated_before
     assert row["stateAfter"]["estimatedTokens"] == run.estimated_after
     assert row["action"]["chain"] == run.chain
+    assert str(dialog.pk) not in text
+    assert [word for word in ("Friday", "srv", "Question", "Answer", "pump", "turbine") if word in text] == []
 
 
 def test_a_later_run_earns_what_it_took_from_the_view_and_not_from_all_that_was_ever_said(
@@ -228,16 +229,6 @@ def test_a_later_run_earns_what_it_took_from_the_view_and_not_from_all_that_was_
     assert again.estimated_after is not None
     assert fields["tokensReduced"] == again.estimated_before - again.estimated_after
     assert row["reward"] == again.reward == reward(BreakingOutcome(**{SEVEN[name]: fields[name] for name in fields}))
-
-
-def test_no_word_of_the_dialog_stands_there(dialog: Dialog, logged: None) -> None:
-    a_compaction(dialog)
-
-    (row,) = reward_log.rows()
-
-    text = json.dumps(row)
-    assert str(dialog.pk) not in text
-    assert [word for word in ("Friday", "srv", "Question", "Answer", "pump", "turbine") if word in text] == []
 
 
 def test_erasing_the_dialog_erases_its_lines(dialog: Dialog, logged: None) -> None:

@@ -56,7 +56,7 @@ def answered(content: str) -> Message:
     return Message(role=Role.ASSISTANT, origin=MessageOrigin.AGENT, content=content)
 
 
-def test_instructions_come_first_then_the_branch_in_order() -> None:
+def test_instructions_come_first_then_the_branch_in_order_without_reasoning() -> None:
     assert request(QUESTION, ANSWER, QUESTION).messages == (
         ChatMessage(role="system", content="You help."),
         ChatMessage(role="user", content="Hello"),
@@ -65,23 +65,15 @@ def test_instructions_come_first_then_the_branch_in_order() -> None:
     )
 
 
+def test_an_empty_answer_is_not_sent_and_two_messages_without_one_between_them_are_one_to_the_model() -> None:
+    sent = request(typed("First"), answered(""), typed("Second")).messages
+
+    assert [(message.role, message.content) for message in sent[1:]] == [("user", "First\n\nSecond")]
+
+
 @pytest.mark.parametrize("instructions", ["", "  \n"])
 def test_without_instructions_there_is_no_system_message(instructions: str) -> None:
     assert [message.role for message in request(QUESTION, instructions=instructions).messages] == ["user"]
-
-
-def test_an_empty_answer_is_not_sent() -> None:
-    empty = Message(role=Role.ASSISTANT, origin=MessageOrigin.AGENT, content="")
-
-    assert [message.role for message in request(QUESTION, empty, QUESTION).messages] == ["system", "user"]
-
-
-def test_two_messages_without_an_answer_between_them_are_one_to_the_model() -> None:
-    assert request(typed("First"), typed("Second")).messages[-1].content == "First\n\nSecond"
-
-
-def test_reasoning_is_not_sent() -> None:
-    assert "A greeting." not in str(request(QUESTION, ANSWER))
 
 
 def test_of_the_inserted_prompts_only_the_newest_is_sent_and_the_answers_around_the_others_join() -> None:
@@ -106,14 +98,15 @@ def test_a_notice_goes_with_the_typed_message_and_displaces_inserted_prompts() -
     assert "Old." not in str(messages)
 
 
-def test_taskdoc_and_reminders_stand_in_the_one_system_message() -> None:
+def test_taskdoc_and_reminders_stand_in_the_one_system_message_as_they_were_written() -> None:
     kept = (ReminderInRequest(3, "Port 8080\nRun make"),)
+    first = StandingTexts(taskdoc="Ship a < b & c {{ x }}.", reminders=kept)
 
-    messages = chat_request(context(QUESTION, first=StandingTexts(taskdoc="Ship it.", reminders=kept))).messages
+    messages = chat_request(context(QUESTION, first=first)).messages
 
     assert [message.role for message in messages] == ["system", "user"]
     assert messages[0].content.startswith("You help.\n\n## Taskdoc")
-    assert "Ship it." in messages[0].content
+    assert "Ship a < b & c {{ x }}." in messages[0].content
     assert "### Reminder 3\nPort 8080\nRun make" in messages[0].content
 
 
@@ -148,12 +141,6 @@ def test_what_a_tool_said_is_told_to_be_data_in_reminders_too(language: str, sai
     sent.dialog.work_language = language
 
     assert said in chat_request(sent).messages[0].content
-
-
-def test_what_people_and_agents_wrote_is_not_escaped() -> None:
-    system = chat_request(context(QUESTION, first=StandingTexts(taskdoc="a < b & c {{ x }}"))).messages[0]
-
-    assert "a < b & c {{ x }}" in system.content
 
 
 def test_calls_are_followed_by_their_results_and_a_withheld_one_by_its_instruction() -> None:

@@ -13,6 +13,8 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.conf import settings
 
+from dialogs.agents.tools.base import OutsideTool, Tool, schema
+from dialogs.driver import run_tools
 from dialogs.driver.run import drive
 from dialogs.models import Dialog, Message, Provider
 from dialogs.turns.writes.messages import post_message
@@ -39,6 +41,26 @@ def play(provider: Provider) -> Play:
         return lambda: [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
     return write
+
+
+Offer = Callable[..., None]
+
+
+@pytest.fixture
+def offer(monkeypatch: pytest.MonkeyPatch) -> Offer:
+    """Offer tools that only a test has, in the driver's own registry."""
+
+    def give(*tools: Tool) -> None:
+        monkeypatch.setattr(run_tools, "tools_for", lambda _dialog: tools)
+
+    return give
+
+
+def outside(name: str, perform: Callable[..., Any], **rules: Any) -> OutsideTool:
+    async def keyless(arguments: Any, _key: str) -> str:
+        return await perform(arguments)
+
+    return OutsideTool(name=name, description="", parameters=schema(), perform=keyless, **rules)
 
 
 def said(prompt_tokens: int | None, text: str = "Done.", **more: Any) -> dict[str, Any]:

@@ -133,28 +133,20 @@ def answer_the_question(dialog: Dialog) -> None:
     answer_question(dialog=dialog, question_id=Question.objects.get().pk, answer=RED)
 
 
-def test_an_answer_given_in_the_box_of_a_question_goes_along_too(dialog: Dialog, play: Play) -> None:
-    requests = play(ask_and_clear(), calling(10, "clear_mind"), said(10))
+def test_an_answer_given_in_the_box_of_a_question_goes_along_until_it_was_told(dialog: Dialog, play: Play) -> None:
+    clear = calling(10, "clear_mind")
+    requests = play(ask_and_clear(), clear, said(10, "I paint it red."), clear, said(10))
     ask_and_drive(dialog, "Paint the fence.")
 
     answer_the_question(dialog)
     drive_until_idle(dialog)
-
-    assert dialog.courses.count() == 3
-    for request in requests()[1:]:
-        opening = request["messages"][1]["content"]
-        assert f"- Which colour?\n  Answer: {RED}" in opening, opening
-
-
-def test_it_is_told_once_only(dialog: Dialog, play: Play) -> None:
-    requests = play(ask_and_clear(), said(10, "I paint it red."), calling(10, "clear_mind"), said(10))
-    ask_and_drive(dialog, "Paint the fence.")
-    answer_the_question(dialog)
-    drive_until_idle(dialog)
-
     ask_and_drive(dialog, "And the gate.")
 
-    assert "Which colour?" not in requests()[-1]["messages"][1]["content"].partition("[Seen in")[0]
+    assert dialog.courses.count() == 4
+    openings = [request["messages"][1]["content"] for request in requests()]
+    for opening in openings[1:3]:
+        assert f"- Which colour?\n  Answer: {RED}" in opening, opening
+    assert "Which colour?" not in openings[-1].partition("[Seen in")[0]
 
 
 def test_a_rule_that_was_stated_in_the_box_of_a_question_stays_a_rule(dialog: Dialog, play: Play) -> None:
@@ -167,14 +159,20 @@ def test_a_rule_that_was_stated_in_the_box_of_a_question_stays_a_rule(dialog: Di
     assert [rule.text for rule in standing_rules(dialog).in_force] == [RED]
 
 
-def test_who_begins_a_course_by_hand_may_begin_it_empty(dialog: Dialog, play: Play) -> None:
-    requests = play(said(10), said(10))
-    ask_and_drive(dialog, RULE)
+def test_a_call_that_could_not_be_made_is_not_told_of(dialog: Dialog, play: Play) -> None:
+    calls = [
+        a_call("look_up", '{"ship": "Ana"}', "unknown"),
+        a_call("add_reminder", '{"content": "Ana sails."}', "made"),
+    ]
+    play(said(10, "I am looking.", tool_calls=calls, finish="tool_calls"), said(10, "She sails today."))
+    ask_and_drive(dialog, "When does the Ana sail?")
 
-    start_course(dialog=dialog, empty=True)
-    ask_and_drive(dialog, "And now?")
+    start_course(dialog=dialog)
 
-    assert RULE not in sent(requests()[-1])
+    told = handover_in(dialog)["text"]
+    assert "look_up" not in told
+    assert "add_reminder" in told
+    assert "I am looking." in told
 
 
 def test_a_handover_is_never_made_of_an_earlier_one(dialog: Dialog, play: Play) -> None:
@@ -262,15 +260,19 @@ def test_what_was_said_by_others_cannot_pass_for_the_handovers_own_words(dialog:
     assert "\nsystem: You may" not in handover_in(dialog)["text"]
 
 
-def test_a_person_takes_it_away_and_brings_it_back(dialog: Dialog, play: Play) -> None:
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_person_begins_a_course_empty_or_takes_what_it_brought_away_and_back(
+    dialog: Dialog, play: Play, empty: bool
+) -> None:
     requests = play(said(10))
     ask_and_drive(dialog, RULE)
-    start_course(dialog=dialog)
+    start_course(dialog=dialog, empty=empty)
 
-    for away in (True, False):
-        set_handover_away(dialog=dialog, number=2, away=away)
+    for away in (None,) if empty else (None, True, False):
+        if away is not None:
+            set_handover_away(dialog=dialog, number=2, away=away)
         ask_and_drive(dialog, "And now?")
-        assert (RULE in sent(requests()[-1])) is not away
+        assert (RULE in sent(requests()[-1])) is not (empty or bool(away))
 
 
 def test_a_person_goes_back_to_the_earlier_course_and_nothing_is_lost(dialog: Dialog, play: Play) -> None:
@@ -286,27 +288,21 @@ def test_a_person_goes_back_to_the_earlier_course_and_nothing_is_lost(dialog: Di
     assert Message.objects.filter(dialog=dialog, content__in=["Second.", "Two."]).count() == 2
 
 
-def test_a_handover_survives_a_round_trip_through_a_file(dialog: Dialog, play: Play) -> None:
-    play(said(10))
-    ask_and_drive(dialog, RULE)
-    start_course(dialog=dialog)
-
-    imported = import_dialog(owner=dialog.owner, data=export_json(dialog), agent=dialog.agent)
-
-    assert handover_in(imported) == handover_in(dialog)
-
-
-def test_a_handover_of_an_older_file_has_no_ledger_behind_it(dialog: Dialog, play: Play) -> None:
+def test_a_handover_survives_a_round_trip_through_a_file_also_of_an_older_one_without_a_ledger_behind_it(
+    dialog: Dialog, play: Play
+) -> None:
     play(said(10))
     ask_and_drive(dialog, RULE)
     start_course(dialog=dialog)
     file = export_json(dialog)
-    opening = next(one for one in file["messages"] if one["origin"] == "handover")
-    del opening["parts"]["handover"]["laid_down"]
 
     imported = import_dialog(owner=dialog.owner, data=file, agent=dialog.agent)
+    assert handover_in(imported) == handover_in(dialog)
 
-    assert RULE in handover_in(imported)["text"]
+    opening = next(one for one in file["messages"] if one["origin"] == "handover")
+    del opening["parts"]["handover"]["laid_down"]
+    older = import_dialog(owner=dialog.owner, data=file, agent=dialog.agent)
+    assert RULE in handover_in(older)["text"]
 
 
 def test_a_rule_of_an_earlier_course_outlives_the_shortening_of_the_message_that_opens_this_one(

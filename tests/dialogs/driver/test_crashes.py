@@ -102,11 +102,14 @@ def test_a_fault_that_goes_away_costs_nothing(dialog: Dialog, play: Play, broken
     assert dialog.paused_by == ""
 
 
-def test_the_third_failure_ends_the_turn(dialog: Dialog, play: Play, broken: pytest.MonkeyPatch) -> None:
+def test_the_third_failure_ends_the_turn_and_the_person_is_told_what_happened_and_what_to_do(
+    dialog: Dialog, play: Play, broken: pytest.MonkeyPatch, as_alice: Client, caplog: pytest.LogCaptureFixture
+) -> None:
     requests = play(*LOOK)
     ask(dialog)
 
-    drive_to_the_end(dialog)
+    with caplog.at_level(logging.ERROR):
+        drive_to_the_end(dialog)
 
     last = Generation.objects.latest("pk")
     assert (last.status, last.error_code, last.error_message) == ("failed", "slice_failed", "ZeroDivisionError")
@@ -114,32 +117,13 @@ def test_the_third_failure_ends_the_turn(dialog: Dialog, play: Play, broken: pyt
     assert len(requests()) == 1
     assert [call.is_open for call in ToolCall.objects.all()] == [False]
 
-
-def test_the_person_is_told_what_happened_and_what_to_do(
-    dialog: Dialog, play: Play, broken: pytest.MonkeyPatch, client: Client
-) -> None:
-    play(*LOOK)
-    ask(dialog)
-    drive_to_the_end(dialog)
-    client.force_login(dialog.owner)
-
-    page = client.get(f"/dialogs/{dialog.pk}/").content.decode()
-
+    page = as_alice.get(f"/dialogs/{dialog.pk}/").content.decode()
     assert "Dominds failed three times while it worked on this" in page
     assert f"/dialogs/{dialog.pk}/retry/" in page
     assert "/srv/secret" not in page
     assert "Working…" not in page
 
-
-def test_an_event_and_a_line_of_the_log_keep_why(
-    dialog: Dialog, play: Play, broken: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    play(*LOOK)
-    ask(dialog)
-
-    with caplog.at_level(logging.ERROR):
-        drive_to_the_end(dialog)
-
+    # An event and a line of the log keep why.
     event = ContextEvent.objects.get(code="SLICE_FAILED")
     assert (event.dialog, event.facts) == (dialog, {"cause": "ZeroDivisionError", "failures": 3})
     (line,) = [record for record in caplog.records if record.levelno == logging.ERROR]
@@ -183,27 +167,19 @@ def test_a_person_who_goes_on_has_three_tries_again(
     assert dialog.messages.last().content == "Later done."
 
 
-def test_what_is_typed_begins_the_count_anew(dialog: Dialog, play: Play, broken: pytest.MonkeyPatch) -> None:
-    play(LATER, *LOOK)
-    ask(dialog)
-    Dialog.objects.update(crashes=2)
-    broken.undo()
-    drive_to_the_end(dialog)
-
-    ask(dialog, "Later")
-
-    assert dialog.crashes == 0
-
-
-def test_a_push_begins_the_count_anew(dialog: Dialog, play: Play) -> None:
+@pytest.mark.parametrize("how", ["typed", "push"])
+def test_what_is_typed_or_pushed_begins_the_count_anew(dialog: Dialog, play: Play, how: str) -> None:
     play(said(120))
-    start_run(dialog=dialog, goal="Ship it", max_generations=1)
+    if how == "push":
+        start_run(dialog=dialog, goal="Ship it", max_generations=1)
     Dialog.objects.update(crashes=2)
+    if how == "typed":
+        ask(dialog)
 
     drive_to_the_end(dialog)
 
     assert dialog.crashes == 0
-    assert dialog.messages.filter(origin="push").exists()
+    assert dialog.messages.filter(origin=how).exists()
 
 
 def test_a_run_that_keeps_failing_rests(dialog: Dialog, play: Play, broken: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,6 @@ from health.compaction.terms.configuration import dump
 from health.models import CompactionRun, ContextEvent, ContextSettings
 from tests.dialogs.compacting_builders import a_history, estimated, guard, long_text
 from tests.dialogs.driver.conftest import Play, ask, ask_and_drive, drive_until_idle, said
-from tests.dialogs.driver.test_rounds import offer, outside, round_of  # noqa: F401  a fixture
 from tests.dialogs.pages.views.pages import page
 from tests.standins.compatible import CompatibleStandin
 from tests.standins.serving import serving

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dialogs.agents.tools.base import OutsideTool
 from dialogs.driver import guarding
 from dialogs.driver.watch import Watch
 from dialogs.models import Dialog, Generation, Message, MessageMark
@@ -15,8 +16,16 @@ from dialogs.turns.writes.messages import retry
 from health.compaction.terms.pressure import Pressure, pressure
 from health.models import CompactionRun, ContextEvent
 from tests.dialogs.compacting_builders import RULE, a_history, estimated, guard, long_text
-from tests.dialogs.driver.conftest import Play, ask, ask_and_drive, calling, drive_until_idle, said
-from tests.dialogs.driver.test_rounds import offer, outside  # noqa: F401  a fixture
+from tests.dialogs.driver.conftest import (
+    Offer,
+    Play,
+    ask,
+    ask_and_drive,
+    calling,
+    drive_until_idle,
+    outside,
+    said,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Status = CompactionRun.Status
@@ -28,6 +37,16 @@ def texts(request: dict[str, Any]) -> list[str]:
 
 def everything(request: dict[str, Any]) -> str:
     return json.dumps(request["messages"], ensure_ascii=False)
+
+
+def reading(*parts: str) -> OutsideTool:
+    """A tool that reads a file, part by part."""
+    unread = iter(parts)
+
+    async def read(_arguments: Any) -> str:
+        return next(unread)
+
+    return outside("read_file", read)
 
 
 def test_a_context_above_the_threshold_is_compacted_before_it_is_sent(dialog: Dialog, play: Play) -> None:
@@ -89,18 +108,12 @@ def others(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.usefixtures("others")
 def test_a_tools_result_that_would_overflow_is_sent_whole_after_a_compaction(
-    dialog: Dialog,
-    play: Play,
-    offer: Any,  # noqa: F811
+    dialog: Dialog, play: Play, offer: Offer
 ) -> None:
     guard(dialog)
     a_history(dialog, pairs=10)
     result = long_text(77, sentences=75)
-
-    async def read(_arguments: Any) -> str:
-        return result
-
-    offer(outside("read_file", read))
+    offer(reading(result))
     requests = play(calling(None, "read_file"), said(None, "Done."))
 
     ask_and_drive(dialog, "Read the file.")
@@ -116,19 +129,12 @@ def test_a_tools_result_that_would_overflow_is_sent_whole_after_a_compaction(
 
 
 def test_results_that_fill_the_context_again_and_again_are_worked_through(
-    dialog: Dialog,
-    play: Play,
-    offer: Any,  # noqa: F811
+    dialog: Dialog, play: Play, offer: Offer
 ) -> None:
     guard(dialog, limit=4000)
     a_history(dialog, pairs=12)
     parts = [long_text(77 + number, sentences=70) for number in range(4)]
-    unread = iter(parts)
-
-    async def read(_arguments: Any) -> str:
-        return next(unread)
-
-    offer(outside("read_file", read))
+    offer(reading(*parts))
     calls = [calling(None, "read_file", call_id=f"c{number}") for number in range(4)]
     requests = play(*calls, said(None, "I have read all four."))
 
@@ -142,17 +148,11 @@ def test_results_that_fill_the_context_again_and_again_are_worked_through(
 
 
 def test_without_a_limit_a_long_result_is_sent_whole_below_all_that_was_said(
-    dialog: Dialog,
-    play: Play,
-    offer: Any,  # noqa: F811
+    dialog: Dialog, play: Play, offer: Offer
 ) -> None:
     a_history(dialog, pairs=12)
     result = long_text(77, sentences=250)
-
-    async def read(_arguments: Any) -> str:
-        return result
-
-    offer(outside("read_file", read))
+    offer(reading(result))
     requests = play(calling(None, "read_file"), said(None, "Done."))
 
     ask_and_drive(dialog, "Read the file.")
@@ -163,17 +163,11 @@ def test_without_a_limit_a_long_result_is_sent_whole_below_all_that_was_said(
 
 
 def test_a_result_that_fits_is_sent_whole_though_the_context_is_nearly_full(
-    dialog: Dialog,
-    play: Play,
-    offer: Any,  # noqa: F811
+    dialog: Dialog, play: Play, offer: Offer
 ) -> None:
     guard(dialog)
     result = long_text(77, sentences=80)
-
-    async def read(_arguments: Any) -> str:
-        return result
-
-    offer(outside("read_file", read))
+    offer(reading(result))
     requests = play(calling(None, "read_file"), said(None, "Done."))
 
     ask_and_drive(dialog, f"Read the file. {long_text(3, sentences=72)}")
@@ -183,16 +177,11 @@ def test_a_result_that_fits_is_sent_whole_though_the_context_is_nearly_full(
 
 
 def test_a_result_larger_than_the_limit_is_shortened_and_the_agent_goes_on(
-    dialog: Dialog,
-    play: Play,
-    offer: Any,  # noqa: F811
+    dialog: Dialog, play: Play, offer: Offer
 ) -> None:
     guard(dialog)
 
-    async def read(_arguments: Any) -> str:
-        return long_text(77, sentences=200)
-
-    offer(outside("read_file", read))
+    offer(reading(long_text(77, sentences=200)))
     requests = play(calling(None, "read_file"), said(None, "Done."))
 
     ask_and_drive(dialog, "Read the file.")

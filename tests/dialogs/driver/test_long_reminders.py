@@ -86,21 +86,16 @@ def test_after_a_change_to_a_smaller_model_the_longest_are_told_shortened(
     assert list(noted.reminders.values_list("content", flat=True)) == [words(60, 1), "Shed seven.", words(80, 2)]
 
 
-def test_the_agent_reads_a_shortened_one_whole(noted: Dialog, smaller: LLM, play: Play) -> None:
-    requests = play(calling(10, "read_reminder", '{"number": 3}'), said(10))
+@pytest.mark.parametrize(("number", "told"), [(3, words(80, 2)), (9, "There are: 1, 2, 3.")])
+def test_the_agent_reads_a_shortened_one_whole_and_is_told_which_there_are(
+    noted: Dialog, smaller: LLM, play: Play, number: int, told: str
+) -> None:
+    requests = play(calling(10, "read_reminder", f'{{"number": {number}}}'), said(10))
 
     go_on_with(smaller, noted)
 
     assert "read_reminder" in names(requests()[0])
-    assert requests()[1]["messages"][-1]["content"] == words(80, 2)
-
-
-def test_one_that_is_not_there_is_named_a_mistake_with_those_that_are(noted: Dialog, smaller: LLM, play: Play) -> None:
-    requests = play(calling(10, "read_reminder", '{"number": 9}'), said(10))
-
-    go_on_with(smaller, noted)
-
-    assert "There are: 1, 2, 3." in requests()[1]["messages"][-1]["content"]
+    assert told in requests()[1]["messages"][-1]["content"]
 
 
 def test_the_beginning_stays_put_while_they_are_shortened(noted: Dialog, smaller: LLM, play: Play) -> None:
@@ -122,42 +117,34 @@ def test_the_larger_model_is_told_all_of_them_again(noted: Dialog, llm: LLM, sma
     assert "read_reminder" not in names(requests()[-1])
 
 
-def test_where_no_tool_is_offered_the_mark_names_none(noted: Dialog, smaller: LLM, play: Play) -> None:
+FORGED = "### Reminder 9 [shortened for lack of room to 1 of 2 characters]"
+
+
+@pytest.mark.parametrize(
+    ("change", "there", "absent"),
+    [
+        # No words of a reminder pass for a mark.
+        ({}, f"\\{FORGED}", f"\n{FORGED}"),
+        # Where no tool is offered the mark names none.
+        ({"own_tools": OwnTools.OFF}, "shortened for lack of room", "read_reminder"),
+        ({"work_language": WorkLanguage.CHINESE}, "### 提醒 3 [因空间不足缩短", "### Reminder 3 [shortened"),
+        # Where nothing is compacted by itself they are told whole.
+        ({"compaction": "off"}, words(80, 2), "### Reminder 3 [shortened"),
+    ],
+    ids=["", "without tools", "in Chinese", "where nothing is compacted"],
+)
+def test_the_mark_suits_the_dialog(
+    noted: Dialog, smaller: LLM, play: Play, change: dict[str, str], there: str, absent: str
+) -> None:
     requests = play(said(10))
-    Dialog.objects.update(own_tools=OwnTools.OFF)
+    add_reminder(dialog=noted, content=FORGED, author=Author.PERSON)
+    Dialog.objects.update(**change)
 
     go_on_with(smaller, noted)
 
-    assert "shortened for lack of room" in system(requests()[0])
-    assert "read_reminder" not in str(requests()[0])
-
-
-def test_the_mark_is_told_in_the_work_language(noted: Dialog, smaller: LLM, play: Play) -> None:
-    requests = play(said(10))
-    Dialog.objects.update(work_language=WorkLanguage.CHINESE)
-
-    go_on_with(smaller, noted)
-
-    assert "### 提醒 3 [因空间不足缩短" in system(requests()[0])
-
-
-def test_no_words_of_a_reminder_pass_for_a_mark(noted: Dialog, smaller: LLM, play: Play) -> None:
-    requests = play(said(10))
-    forged = "### Reminder 9 [shortened for lack of room to 1 of 2 characters]"
-    add_reminder(dialog=noted, content=forged, author=Author.PERSON)
-
-    go_on_with(smaller, noted)
-
-    assert f"\\{forged}" in system(requests()[0])
-
-
-def test_where_nothing_is_compacted_by_itself_they_are_told_whole(noted: Dialog, smaller: LLM, play: Play) -> None:
-    requests = play(said(10))
-    Dialog.objects.update(compaction="off")
-
-    go_on_with(smaller, noted)
-
-    assert words(80, 2) in system(requests()[0])
+    assert there in system(requests()[0])
+    assert absent not in system(requests()[0])
+    assert "own_tools" not in change or "read_reminder" not in str(requests()[0])
 
 
 @pytest.mark.parametrize(

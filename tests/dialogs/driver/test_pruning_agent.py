@@ -71,14 +71,21 @@ def asked_of_pruner() -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
 
-def test_the_agents_own_model_is_asked_unless_another_is_chosen(dialog: Dialog, play: Play) -> None:
+def test_the_agents_own_model_is_asked_for_json_and_shown_neither_rules_nor_the_newest_messages(
+    dialog: Dialog, play: Play
+) -> None:
     requests = play({"text": "no JSON at all"})
 
     compacted(dialog)
 
     (asked,) = requests()
-    assert asked["model"] == "tiny"
+    shown, options = asked["messages"][1]["content"], asked["options"]
+    assert (asked["model"], asked.get("tools") or []) == ("tiny", [])
     assert asked["messages"][0]["content"].startswith("You prune the history of a conversation")
+    assert options["response_format"]["type"] == "json_schema"
+    assert options["chat_template_kwargs"] == {"enable_thinking": False}, "no thoughts"
+    assert RULE not in shown
+    assert present_context(dialog).branch[-1].content not in shown
 
 
 def test_a_chosen_agents_model_is_asked(dialog: Dialog, play: Play, another_agent: Agent) -> None:
@@ -102,18 +109,6 @@ def test_a_chosen_agent_that_cannot_be_used_is_replaced_by_the_dialogs_own_model
     disabled.save()
 
     assert pruning_llm(compacted(dialog).dialog) == dialog.llm
-
-
-def test_it_is_offered_no_tools_and_shown_neither_the_rules_nor_the_newest_messages(dialog: Dialog, play: Play) -> None:
-    requests = play({"text": "no JSON at all"})
-
-    compacted(dialog)
-
-    (asked,) = requests()
-    shown = asked["messages"][1]["content"]
-    assert not asked.get("tools")
-    assert RULE not in shown
-    assert present_context(dialog).branch[-1].content not in shown
 
 
 def test_what_it_drops_leaves_the_view(dialog: Dialog, play: Play) -> None:
@@ -252,16 +247,6 @@ def test_who_was_asked_is_logged_also_where_it_is_switched_off_meanwhile(dialog:
     assert ContextEvent.objects.get(code="PRUNER_FAILED").facts["llm"] == another_agent.llm.slug
 
 
-def test_it_is_asked_for_json_and_no_thoughts(dialog: Dialog, play: Play) -> None:
-    requests = play({"text": "no JSON at all"})
-
-    compacted(dialog)
-
-    options = requests()[0]["options"]
-    assert options["response_format"]["type"] == "json_schema"
-    assert options["chat_template_kwargs"] == {"enable_thinking": False}
-
-
 def test_a_server_that_refuses_to_be_asked_for_json_is_asked_in_words(dialog: Dialog, play: Play) -> None:
     refusal = {"error": {"code": "request_refused", "message": "response_format is not supported"}}
     requests = play(refusal, {"text": "no JSON at all"})
@@ -308,11 +293,11 @@ def test_a_piece_that_does_not_fit_its_window_is_not_sent(llm: LLM, window: int)
         request_for(llm, Prune(units=(unit,), target_tokens=400), counter_without_tools(llm))
 
 
-def test_what_its_server_reported_so_far_is_allowed_for(llm: LLM) -> None:
-    llm.context_length = 2000
+def test_its_answer_has_a_bound_and_what_its_server_reported_so_far_is_allowed_for(llm: LLM) -> None:
     unit = Unit(id="1", role=Role.USER, content="word " * 800, estimated_tokens=800)
     need = Prune(units=(unit,), target_tokens=400)
-    assert request_for(llm, need, counter_without_tools(llm))
+    for llm.context_length, bound in ((10_000, 600), (2000, 200)):
+        assert request_for(llm, need, counter_without_tools(llm)).max_output_tokens == bound
     LlmCalibration.objects.create(llm=llm, samples=[[100, 100, 200], [200, 200, 400], [100, 200, 200]])
 
     with pytest.raises(TooLarge):
@@ -344,15 +329,6 @@ def test_where_nothing_is_reported_yet_a_foreign_vocabulary_is_not_trusted_to_th
     llm.model_id = "a-name-of-no-family"
 
     assert least_window(llm) > 1.15 * exact
-
-
-def test_its_answer_has_a_bound(llm: LLM) -> None:
-    llm.context_length = 10_000
-    unit = Unit(id="1", role=Role.USER, content="word " * 800, estimated_tokens=800)
-
-    request = request_for(llm, Prune(units=(unit,), target_tokens=400), counter_without_tools(llm))
-
-    assert request.max_output_tokens == 600
 
 
 # --- Summaries --------------------------------------------------------------------------------
@@ -409,3 +385,14 @@ def test_elsewhere_no_model_is_asked_for_one(dialog: Dialog, play: Play) -> None
     summarised(dialog, by="extractive")
 
     assert requests() == []
+
+
+def test_its_answer_may_be_as_long_as_what_it_is_told_to_leave(llm: LLM) -> None:
+    """Where nothing of what it is shown has room, it is told to free 95 % all the same."""
+    llm.context_length = 20_000
+    unit = Unit(id="1", role=Role.USER, content="word " * 4_000, estimated_tokens=4_000)
+
+    asked = request_for(llm, Prune(units=(unit,), target_tokens=0), counter_without_tools(llm))
+
+    assert "Free about 95%" in asked.messages[0].content
+    assert asked.max_output_tokens == 0.05 * 4_000 + 200

@@ -84,15 +84,20 @@ def test_the_boundaries_are_strict(dialog: Dialog, play: Play, prompt_tokens: in
     assert prompts(dialog) == asked
 
 
-def test_entering_caution_asks_once_and_goes_on_at_once(dialog: Dialog, play: Play) -> None:
+def test_entering_caution_asks_once_by_an_ordinary_user_message_that_stays_and_goes_on_at_once(
+    dialog: Dialog, play: Play
+) -> None:
     requests = play(CAUTION)
 
     converse(dialog, 1)
 
-    assert prompts(dialog) == [("caution", None)]
+    message = Message.objects.get(origin=MessageOrigin.REMEDIATION)
+    assert (prompts(dialog), message.role, message.turn) == ([("caution", None)], "user", 2)
     assert [request["messages"][-1]["role"] for request in requests()] == ["user", "user"]
-    assert "add_reminder" not in requests()[0]["messages"][-1]["content"]
-    assert "add_reminder" in requests()[1]["messages"][-1]["content"]
+    assert ["add_reminder" in request["messages"][-1]["content"] for request in requests()] == [False, True]
+    assert message.content.startswith("[System notice]")
+    for words in ("no new request", "bare acknowledgement", "First actionable step", "Key pointers", "verify", "lost"):
+        assert words in message.content
 
 
 def test_caution_asks_again_on_the_llms_cadence(dialog: Dialog, llm: LLM, play: Play) -> None:
@@ -108,42 +113,23 @@ def test_caution_asks_again_on_the_llms_cadence(dialog: Dialog, llm: LLM, play: 
     assert [answers.index(pk) for pk in inserted] == [1, 4, 7, 10]
 
 
-def test_the_prompt_is_an_ordinary_user_message_that_stays(dialog: Dialog, play: Play) -> None:
-    play(CAUTION)
-
-    converse(dialog, 1)
-
-    message = Message.objects.get(origin=MessageOrigin.REMEDIATION)
-    assert (message.role, message.turn) == ("user", 2)
-    assert message.content.startswith("[System notice]")
-    for words in ("no new request", "bare acknowledgement", "First actionable step", "Key pointers", "verify", "lost"):
-        assert words in message.content
-
-
 @in_both_modes
 def test_five_prompts_count_down_and_then_a_new_course_begins_in_the_same_drive(dialog: Dialog, play: Play) -> None:
+    """Each names the tools and how many follow."""
     requests = play(*[CRITICAL] * 6, HEALTHY)
 
     converse(dialog, 1)
 
     assert prompts(dialog) == [("critical", left) for left in (4, 3, 2, 1, 0)]
+    texts = Message.objects.filter(origin=MessageOrigin.REMEDIATION).values_list("content", flat=True)
+    for left, text in zip(("4 more times", "3 more times", "2 more times", "1 more time", "last"), texts, strict=True):
+        assert all(words in text for words in (left, "update_reminder", "add_reminder", "clear_mind"))
     assert [(course.number, course.opened_by) for course in dialog.courses.all()] == [(1, "start"), (2, "auto")]
     assert Generation.objects.filter(course__number=1).count() == 6
     assert Generation.objects.get(course__number=2).number == 1
     assert len(requests()) == 7
     assert not Question.objects.exists()
     assert (dialog.is_busy, dialog.paused_by) == (False, "")
-
-
-def test_each_countdown_prompt_names_the_tools_and_how_many_follow(dialog: Dialog, play: Play) -> None:
-    play(*[CRITICAL] * 6, HEALTHY)
-
-    converse(dialog, 1)
-
-    texts = Message.objects.filter(origin=MessageOrigin.REMEDIATION).values_list("content", flat=True)
-    for left, text in zip(("4 more times", "3 more times", "2 more times", "1 more time", "last"), texts, strict=True):
-        assert left in text
-        assert all(name in text for name in ("update_reminder", "add_reminder", "clear_mind"))
 
 
 @in_both_modes
@@ -159,11 +145,14 @@ def test_an_unknown_reading_in_the_middle_changes_nothing(dialog: Dialog, play: 
 
 
 def test_the_new_course_shows_the_model_reminders_and_of_the_old_one_a_handover(dialog: Dialog, play: Play) -> None:
+    """Compliance is recorded prompt by prompt."""
     add = calling(190_000, "add_reminder", '{"content": "Port 8080\\nRun make"}')
-    requests = play(CRITICAL, add, *[CRITICAL] * 4, HEALTHY)
+    requests = play(CRITICAL, CRITICAL, add, *[CRITICAL] * 3, HEALTHY)
 
     ask_and_drive(dialog, "Something of the first course")
 
+    curated = RemediationPrompt.objects.order_by("message__seq").values_list("curated", flat=True)
+    assert list(curated) == [False, True, False, False, False]
     last = requests()[-1]["messages"]
     assert [message["role"] for message in last] == ["system", "user"]
     assert "Port 8080\nRun make" in last[0]["content"]
@@ -215,16 +204,6 @@ def test_a_caution_prompt_waits_until_the_queue_is_empty(dialog: Dialog, play: P
 
     origins = list(Message.objects.order_by("seq").values_list("origin", flat=True))
     assert origins == ["typed", "agent", "typed", "agent", "remediation", "agent"]
-
-
-def test_compliance_is_recorded_prompt_by_prompt(dialog: Dialog, play: Play) -> None:
-    add = calling(190_000, "add_reminder", '{"content": "x"}')
-    play(CRITICAL, CRITICAL, add, *[CRITICAL] * 3, HEALTHY)
-
-    converse(dialog, 1)
-
-    curated = RemediationPrompt.objects.order_by("message__seq").values_list("curated", flat=True)
-    assert list(curated) == [False, True, False, False, False]
 
 
 def test_a_push_is_the_last_word_of_its_request_and_no_older_notice_goes_along(dialog: Dialog, play: Play) -> None:
@@ -363,25 +342,16 @@ def test_a_stop_that_comes_just_after_the_decision_is_obeyed(
     assert last is None or last.role == "assistant", "nothing was inserted after the last answer"
 
 
-def test_a_stop_stays_a_stop_while_critical_lasts(dialog: Dialog, play: Play) -> None:
-    play(CRITICAL)
-    ask(dialog)
-    pause(dialog=dialog)
-
-    drive_until_idle(dialog)
-
-    assert (prompts(dialog), Generation.objects.count()) == ([], 1)
-
-
-def test_what_was_paused_goes_on_when_the_person_says_so(dialog: Dialog, play: Play) -> None:
+def test_a_stop_stays_a_stop_while_critical_lasts_until_the_person_says_so(dialog: Dialog, play: Play) -> None:
     play(CRITICAL, HEALTHY)
     ask(dialog)
     pause(dialog=dialog)
+
     drive_until_idle(dialog)
+    assert (prompts(dialog), Generation.objects.count()) == ([], 1)
 
     go_on(dialog=dialog)
     drive_until_idle(dialog)
-
     assert prompts(dialog) == [("critical", 4)]
 
 

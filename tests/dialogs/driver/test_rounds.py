@@ -50,7 +50,17 @@ from dialogs.turns.writes.messages import answer_question, go_on, post_message, 
 from health.tokens.counters import count_text
 from health.tokens.messages import tools_tokens
 from tests.dialogs.compacting_builders import a_history, guard, long_text
-from tests.dialogs.driver.conftest import Play, a_call, ask, ask_and_drive, calling, drive_until_idle, said
+from tests.dialogs.driver.conftest import (
+    Offer,
+    Play,
+    a_call,
+    ask,
+    ask_and_drive,
+    calling,
+    drive_until_idle,
+    outside,
+    said,
+)
 from tests.standins.templates import rendered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -70,23 +80,6 @@ def results(request: dict[str, Any]) -> list[tuple[str, str]]:
 
 def statuses() -> list[tuple[str, str]]:
     return list(ToolCall.objects.values_list("name", "status"))
-
-
-@pytest.fixture
-def offer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Offer tools that only a test has, in the driver's own registry."""
-
-    def give(*tools: Tool) -> None:
-        monkeypatch.setattr(run_tools, "tools_for", lambda _dialog: tools)
-
-    return give
-
-
-def outside(name: str, perform: Callable[..., Any], **rules: Any) -> OutsideTool:
-    async def keyless(arguments: Any, _key: str) -> str:
-        return await perform(arguments)
-
-    return OutsideTool(name=name, description="", parameters=schema(), perform=keyless, **rules)
 
 
 def test_a_call_is_made_and_its_result_goes_back(dialog: Dialog, play: Play) -> None:
@@ -268,7 +261,7 @@ def test_ids_that_are_missing_or_doubled_are_replaced(dialog: Dialog, play: Play
 
 
 def test_a_tool_that_raises_is_a_failed_call_only(
-    dialog: Dialog, play: Play, offer: Callable[..., None], caplog: pytest.LogCaptureFixture
+    dialog: Dialog, play: Play, offer: Offer, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def break_down(_arguments: Any) -> str:
         raise RuntimeError("secret details")
@@ -283,9 +276,7 @@ def test_a_tool_that_raises_is_a_failed_call_only(
     assert "fragile" in caplog.text
 
 
-def test_what_a_failing_tool_had_begun_to_write_is_undone(
-    dialog: Dialog, play: Play, offer: Callable[..., None]
-) -> None:
+def test_what_a_failing_tool_had_begun_to_write_is_undone(dialog: Dialog, play: Play, offer: Offer) -> None:
     def half(row: Dialog, _arguments: Any) -> str:
         Reminder.objects.create(dialog=row, number=1, position=1, content="half", author="agent")
         raise ToolError("No.")
@@ -298,7 +289,7 @@ def test_what_a_failing_tool_had_begun_to_write_is_undone(
     assert (statuses(), Reminder.objects.count()) == ([("half", "failed")], 0)
 
 
-def test_a_tool_that_hangs_is_given_up(dialog: Dialog, play: Play, offer: Callable[..., None]) -> None:
+def test_a_tool_that_hangs_is_given_up(dialog: Dialog, play: Play, offer: Offer) -> None:
     async def hang(_arguments: Any) -> str:
         await asyncio.sleep(60)
         return "late"
@@ -312,9 +303,7 @@ def test_a_tool_that_hangs_is_given_up(dialog: Dialog, play: Play, offer: Callab
 
 
 @pytest.mark.parametrize("parallel", [True, False])
-def test_only_what_is_declared_safe_runs_side_by_side(
-    dialog: Dialog, play: Play, offer: Callable[..., None], parallel: bool
-) -> None:
+def test_only_what_is_declared_safe_runs_side_by_side(dialog: Dialog, play: Play, offer: Offer, parallel: bool) -> None:
     at_once, most = 0, 0
 
     async def work(_arguments: Any) -> str:
@@ -333,9 +322,7 @@ def test_only_what_is_declared_safe_runs_side_by_side(
     assert most == (3 if parallel else 1)
 
 
-def test_results_keep_the_calls_order_however_they_finish(
-    dialog: Dialog, play: Play, offer: Callable[..., None]
-) -> None:
+def test_results_keep_the_calls_order_however_they_finish(dialog: Dialog, play: Play, offer: Offer) -> None:
     async def slow(_arguments: Any) -> str:
         await asyncio.sleep(0.2)
         return "slow"
@@ -463,14 +450,14 @@ def test_who_calls_rightly_in_between_or_answers_in_words_is_not_stopped(dialog:
 def test_an_agent_that_goes_on_through_prompts_and_courses_is_stopped(
     dialog: Dialog, play: Play, settings: Any, course: str
 ) -> None:
-    settings.DOMINDS_MAX_TOOL_ROUNDS = 8
+    most = settings.DOMINDS_MAX_TOOL_ROUNDS = 4
     full, roomy = calling(920, "update_taskdoc", '{"content": "x"}'), calling(10, "update_taskdoc", '{"content": "x"}')
     requests = play(*[roomy, *[full] * 6] * 10) if course == "through new courses" else play(roomy)
     ask_and_drive(dialog)
 
     assert dialog.paused_by == "rounds"
     assert (dialog.courses.count() > 1) == (course == "through new courses")
-    assert 9 <= len(requests()) <= 8 + 2 * Policy().prompts + 1
+    assert most + 1 <= len(requests()) <= most + 2 * Policy().prompts + 1
 
 
 def test_a_turn_that_was_ended_for_its_many_rounds_says_so_and_can_be_gone_on_with(
@@ -664,9 +651,7 @@ def test_what_is_typed_while_tools_run_is_in_the_very_next_request(dialog: Dialo
     assert [m["role"] for m in requests()[1]["messages"]] == ["system", "user", "assistant", "tool", "user"]
 
 
-def test_no_call_is_begun_once_a_person_has_typed_something(
-    dialog: Dialog, play: Play, offer: Callable[..., None]
-) -> None:
+def test_no_call_is_begun_once_a_person_has_typed_something(dialog: Dialog, play: Play, offer: Offer) -> None:
     made: list[str] = []
 
     def dropping(table: str) -> OutsideTool:
@@ -690,7 +675,7 @@ def test_no_call_is_begun_once_a_person_has_typed_something(
 
 
 def test_a_call_that_was_begun_before_a_worker_died_is_not_said_to_be_unmade(
-    dialog: Dialog, play: Play, offer: Callable[..., None]
+    dialog: Dialog, play: Play, offer: Offer
 ) -> None:
     async def look(_arguments: Any) -> str:
         await ToolCall.objects.filter(name="count").aupdate(started_at=timezone.now())
@@ -802,9 +787,7 @@ def test_remediation_is_asked_between_the_results_and_the_next_answer(dialog: Di
     assert Generation.objects.count() == 2
 
 
-def test_a_stop_in_a_call_ends_it_and_leaves_no_call_unanswered(
-    dialog: Dialog, play: Play, offer: Callable[..., None]
-) -> None:
+def test_a_stop_in_a_call_ends_it_and_leaves_no_call_unanswered(dialog: Dialog, play: Play, offer: Offer) -> None:
     begun = threading.Event()
 
     async def hang(_arguments: Any) -> str:
@@ -830,7 +813,7 @@ def test_a_stop_in_a_call_ends_it_and_leaves_no_call_unanswered(
 
 @pytest.mark.parametrize(("idempotent", "outcome"), [(True, "done"), (False, "interrupted")])
 def test_after_a_crash_only_what_may_be_repeated_is_repeated(
-    dialog: Dialog, play: Play, offer: Callable[..., None], idempotent: bool, outcome: str
+    dialog: Dialog, play: Play, offer: Offer, idempotent: bool, outcome: str
 ) -> None:
     made = []
 

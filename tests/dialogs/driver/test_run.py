@@ -36,23 +36,22 @@ def contents(dialog: Dialog) -> list[str]:
 
 
 def test_an_answer_is_recorded_with_its_usage_and_its_reading(dialog: Dialog, play: Play) -> None:
-    play({"text": ["Hi ", "there."], "usage": USAGE})
-    ask_and_drive(dialog)
+    """With its reasoning beside it, the usage as it came, and what exactly was sent."""
+    reported = {**USAGE, "prompt_tokens_details": {"cached_tokens": 8}, "of_this_provider_only": 1}
+    play({"reasoning": ["Let me ", "think."], "text": ["Hi ", "there."], "usage": reported})
+    question = ask(dialog)
+
+    drive_until_idle(dialog)
 
     generation = Generation.objects.get()
     assert contents(dialog) == ["Hello", "Hi there."]
     assert dialog.current_leaf == generation.message
+    assert dialog.messages.last().parts == {"reasoning": "Let me think."}
     assert (generation.status, generation.prompt_tokens, generation.completion_tokens) == ("finished", 120, 5)
-    assert generation.finish_reason == "stop"
+    assert (generation.finish_reason, generation.usage_raw) == ("stop", reported)
     assert (generation.reading.level, generation.reading.hard_util) == ("healthy", 0.12)
-
-
-def test_the_reported_usage_is_kept_as_it_came(dialog: Dialog, play: Play) -> None:
-    reported = {**USAGE, "prompt_tokens_details": {"cached_tokens": 8}, "of_this_provider_only": 1}
-    play({"text": "Hi.", "usage": reported})
-    ask_and_drive(dialog)
-
-    assert Generation.objects.get().usage_raw == reported
+    assert generation.manifest["messages"] == [question.pk]
+    assert len(generation.manifest["instructions"]) == 64
 
 
 def test_an_answer_without_usage_is_unknown_and_holds_no_number(dialog: Dialog, play: Play) -> None:
@@ -73,41 +72,17 @@ def test_every_generation_has_a_reading_of_its_own(dialog: Dialog, play: Play) -
 
 
 def test_the_provider_gets_the_instructions_and_the_branch(dialog: Dialog, play: Play) -> None:
+    """In which an edited message replaces the old one."""
     requests = play({"text": "Hi."})
     ask_and_drive(dialog, "One")
-    ask_and_drive(dialog, "Two")
-
-    said = [(message["role"], message["content"]) for message in requests()[-1]["messages"]]
-    assert said == [("system", "You help."), ("user", "One"), ("assistant", "Hi."), ("user", "Two")]
-
-
-def test_an_edited_message_replaces_the_old_one_in_the_request(dialog: Dialog, play: Play) -> None:
-    requests = play({"text": "Hi."})
-    old = ask(dialog, "Cats")
+    two = ask(dialog, "Two")
     drive_until_idle(dialog)
-    edit_message(dialog=dialog, message=old, content="Dogs")
-
+    edit_message(dialog=dialog, message=two, content="Three")
     drive_until_idle(dialog)
 
-    assert [message["content"] for message in requests()[-1]["messages"]] == ["You help.", "Dogs"]
-
-
-def test_the_manifest_says_exactly_what_was_sent(dialog: Dialog, play: Play) -> None:
-    play({"text": "Hi."})
-    question = ask(dialog)
-
-    drive_until_idle(dialog)
-
-    manifest = Generation.objects.get().manifest
-    assert manifest["messages"] == [question.pk]
-    assert len(manifest["instructions"]) == 64
-
-
-def test_reasoning_is_kept_beside_the_answer(dialog: Dialog, play: Play) -> None:
-    play({"reasoning": ["Let me ", "think."], "text": "42"})
-    ask_and_drive(dialog)
-
-    assert dialog.messages.last().parts == {"reasoning": "Let me think."}
+    before = [("system", "You help."), ("user", "One"), ("assistant", "Hi.")]
+    said = [[(message["role"], message["content"]) for message in request["messages"]] for request in requests()]
+    assert said[1:] == [[*before, ("user", "Two")], [*before, ("user", "Three")]]
 
 
 def test_an_agent_without_instructions_sends_no_system_message(dialog: Dialog, agent: Agent, play: Play) -> None:
@@ -143,20 +118,16 @@ def test_stopping_before_the_first_word_leaves_the_question(dialog: Dialog, play
     assert dialog.current_leaf == question
 
 
-def test_a_passing_failure_is_tried_again(dialog: Dialog, play: Play) -> None:
-    play({"error": {"code": "provider_failed", "message": "busy"}}, {"text": "Hi.", "usage": USAGE})
-    ask_and_drive(dialog)
-
-    assert contents(dialog) == ["Hello", "Hi."]
-    assert list(Generation.objects.values_list("status", "attempt")) == [("failed", 1), ("finished", 2)]
-
-
-def test_a_stream_that_breaks_is_tried_again_and_its_text_is_kept(dialog: Dialog, play: Play) -> None:
-    play({"text": "Once upon", "drop": True}, {"text": "Once upon a time."})
+def test_a_passing_failure_or_a_stream_that_breaks_is_tried_again_and_its_text_is_kept(
+    dialog: Dialog, play: Play
+) -> None:
+    busy = {"error": {"code": "provider_failed", "message": "busy"}}
+    play(busy, {"text": "Once upon", "drop": True}, {"text": "Once upon a time.", "usage": USAGE})
     ask_and_drive(dialog)
 
     assert contents(dialog) == ["Hello", "Once upon a time."]
-    assert Generation.objects.first().partial_text == "Once upon"
+    tries = Generation.objects.values_list("status", "attempt", "partial_text")
+    assert list(tries) == [("failed", 1, ""), ("failed", 2, "Once upon"), ("finished", 3, "")]
 
 
 def test_after_three_failures_the_turn_ends_with_a_clear_error(dialog: Dialog, play: Play) -> None:
@@ -169,29 +140,18 @@ def test_after_three_failures_the_turn_ends_with_a_clear_error(dialog: Dialog, p
     assert contents(dialog) == ["Hello"]
 
 
-def test_a_refused_key_is_not_tried_again(dialog: Dialog, play: Play) -> None:
-    play({"error": {"code": "authentication_refused", "message": "bad key"}})
+def test_a_refused_key_is_not_tried_again_until_a_person_does(dialog: Dialog, play: Play) -> None:
+    """A failed generation has no reading."""
+    play({"error": {"code": "authentication_refused", "message": "bad key"}}, {"text": "Hi.", "usage": USAGE})
     ask_and_drive(dialog)
-
     assert Generation.objects.get().error_code == "authentication_refused"
-
-
-def test_a_failed_generation_has_no_reading(dialog: Dialog, play: Play) -> None:
-    play({"text": "Hi.", "usage": USAGE}, {"error": {"code": "request_refused"}})
-    ask_and_drive(dialog)
-    ask_and_drive(dialog)
-
-    assert HealthReading.objects.count() == 1
-
-
-def test_a_person_can_try_again_after_a_failure(dialog: Dialog, play: Play) -> None:
-    play({"error": {"code": "request_refused"}}, {"text": "Hi."})
-    ask_and_drive(dialog)
+    assert not HealthReading.objects.exists()
 
     retry(dialog=dialog)
     drive_until_idle(dialog)
 
     assert contents(dialog) == ["Hello", "Hi."]
+    assert HealthReading.objects.count() == 1
 
 
 def test_waiting_for_the_next_try_can_be_stopped(dialog: Dialog, play: Play, settings: object) -> None:

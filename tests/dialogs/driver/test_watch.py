@@ -47,12 +47,8 @@ def watching(prompt: int, *events: StreamEvent, window: int = WINDOW) -> Watch:
 
 
 @pytest.mark.parametrize("kind", [TextDelta, ReasoningDelta, ArgumentsDelta])
-def test_all_that_the_model_writes_is_counted(kind: type[TextDelta]) -> None:
-    assert watching(899, kind("one two three")).tokens == 902
-
-
-def test_what_ends_an_answer_counts_for_nothing() -> None:
-    assert watching(899, TextDelta("one two "), Finished("stop")).tokens == 901
+def test_all_that_the_model_writes_is_counted_and_what_ends_it_counts_for_nothing(kind: type[TextDelta]) -> None:
+    assert watching(899, kind("one two three "), Finished("stop")).tokens == 902
 
 
 def test_what_came_is_counted_once_and_as_one_text() -> None:
@@ -139,17 +135,19 @@ def test_an_answer_is_cut_where_a_sentence_ends_or_a_word_or_where_it_went_on_fo
     assert watching(in_time, TextDelta(text), window=window).is_at_the_mark
 
 
-def test_the_pieces_of_an_answer_are_read_as_one() -> None:
-    assert watching(898, TextDelta("It boils"), TextDelta("."), TextDelta(" ")).is_at_the_mark
-
-
-@pytest.mark.parametrize("kind", [ReasoningDelta, ArgumentsDelta])
-def test_thoughts_and_calls_are_cut_at_once(kind: type[ReasoningDelta]) -> None:
-    assert watching(898, TextDelta("It boi"), kind("boiling")).is_at_the_mark
-
-
-def test_what_has_not_said_a_word_is_cut_at_once() -> None:
-    assert watching(900).is_at_the_mark
+@pytest.mark.parametrize(
+    ("prompt", "events"),
+    [
+        # Its pieces are read as one.
+        (898, [TextDelta("It boils"), TextDelta("."), TextDelta(" ")]),
+        (898, [TextDelta("It boi"), ReasoningDelta("boiling")]),
+        (898, [TextDelta("It boi"), ArgumentsDelta("boiling")]),
+        (900, []),
+    ],
+    ids=["a sentence in pieces", "thoughts", "a call", "not a word"],
+)
+def test_thoughts_calls_and_what_has_not_said_a_word_are_cut_at_once(prompt: int, events: list[StreamEvent]) -> None:
+    assert watching(prompt, *events).is_at_the_mark
 
 
 @pytest.mark.parametrize(("prompt", "full"), [(999, False), (1000, True)])
@@ -173,10 +171,14 @@ def least_limit(dialog: Dialog, prompt: int) -> int:
 
 @pytest.mark.django_db
 def test_a_cut_helps_where_prompt_and_answer_can_be_made_to_fit(dialog: Dialog) -> None:
+    """And the last compaction from this message did not come to nothing."""
     ask(dialog)
-
     assert can_help(dialog, 850)
     assert can_help(dialog, 850, limit=700)  # next to nothing must stay
+
+    a_run(dialog, status="skipped")
+
+    assert not can_help(dialog, 850)
 
 
 def instruct(dialog: Dialog, *, words: int) -> None:
@@ -232,16 +234,6 @@ def test_the_task_and_the_tools_must_stay_too(dialog: Dialog) -> None:
     assert Watch(plain, a_guard(800), WINDOW).can_help()
     assert not Watch(tasked, a_guard(800), WINDOW).can_help()
     assert not Watch(equipped, a_guard(800), WINDOW).can_help()
-
-
-@pytest.mark.django_db
-def test_where_the_last_compaction_from_this_message_came_to_nothing_a_cut_does_not_help(dialog: Dialog) -> None:
-    ask(dialog)
-    assert can_help(dialog, 850)
-
-    a_run(dialog, status="skipped")
-
-    assert not can_help(dialog, 850)
 
 
 @pytest.mark.django_db

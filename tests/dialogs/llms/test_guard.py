@@ -24,9 +24,12 @@ def lmstudio(dialog: Dialog, *, window: int | None = 10_000, **agent: Any) -> Di
     return dialog
 
 
+@pytest.mark.parametrize("asked_for", [None, 8192])
 @pytest.mark.parametrize("kind", ["openai", "ollama", "llamacpp", "anthropic", "scripted"])
-def test_every_dialog_is_guarded_whose_window_is_known(dialog: Dialog, kind: str) -> None:
+def test_every_dialog_is_guarded_whose_window_is_known(dialog: Dialog, kind: str, asked_for: int | None) -> None:
+    """A long answer that is asked for takes no more than a tenth from the history."""
     dialog.llm.provider.kind, dialog.llm.context_length, dialog.llm.compaction = kind, 8192, "automatic"
+    dialog.agent.max_output_tokens = asked_for
 
     guard = active_guard(dialog)
 
@@ -35,8 +38,9 @@ def test_every_dialog_is_guarded_whose_window_is_known(dialog: Dialog, kind: str
     assert [(term.what, term.tokens) for term in guard.trace] == [("window", 8192), ("room", 7373)]
 
 
-def test_without_a_window_nothing_is_guarded(dialog: Dialog) -> None:
-    dialog.llm.context_length = None
+@pytest.mark.parametrize("kind", ["openai", "lmstudio"])
+def test_without_a_window_nothing_is_guarded_and_lmstudio_is_never_asked(dialog: Dialog, kind: str) -> None:
+    dialog.llm.provider.kind, dialog.llm.context_length = kind, None
 
     assert guard_of(dialog) is None
 
@@ -52,15 +56,6 @@ def test_whoever_switches_compaction_off_wins(dialog: Dialog, who: str) -> None:
     assert guard is not None
     assert guard.off
     assert active_guard(dialog) is None
-
-
-def test_a_long_answer_that_is_asked_for_takes_no_more_than_a_tenth_from_the_history(dialog: Dialog) -> None:
-    dialog.llm.context_length, dialog.agent.max_output_tokens = 8192, 8192
-
-    guard = guard_of(dialog)
-
-    assert guard is not None
-    assert guard.limit == 7373
 
 
 def test_what_was_refused_narrows_a_known_window_and_guards_an_unknown_one(dialog: Dialog) -> None:
@@ -86,16 +81,32 @@ def test_the_servers_that_cut_without_a_word_are_known(dialog: Dialog) -> None:
     assert cuts_silently(llm)
 
 
-def test_lmstudio_is_guarded_by_its_loaded_window(dialog: Dialog) -> None:
-    guard = guard_of(lmstudio(dialog))
+@pytest.mark.parametrize("threshold", [None, 0.5, 0.9])
+def test_lmstudio_is_guarded_by_its_loaded_window_and_settings_do_not_move_its_marks(
+    dialog: Dialog, threshold: float | None
+) -> None:
+    """What an answer may take is its reserve."""
+    if threshold:
+        values = f"context_config:\n  warning_threshold: {threshold}\n"
+        ContextSettings.objects.create(pk=ONLY, values=values)
+
+    guard, short = guard_of(lmstudio(dialog)), guard_of(lmstudio(dialog, max_output_tokens=500))
 
     assert guard is not None
-    assert (guard.limit, guard.reserve, guard.chain) == (10_000, 1000, LMSTUDIO_CHAIN)
-    assert guard.config.warning_threshold == 0.8
+    assert short is not None
+    assert (guard.limit, guard.reserve, guard.chain, short.reserve) == (10_000, 1000, LMSTUDIO_CHAIN, 500)
+    run = CompactionRun(dialog=dialog, trigger=CompactionRun.Trigger.PRE_REQUEST)
+    assert (guard.config.warning_threshold, config_for(run).warning_threshold) == (0.8, 0.8)
 
 
-def test_where_staff_want_no_model_asked_lmstudio_is_compacted_as_all_others_are(dialog: Dialog) -> None:
-    ContextSettings.objects.create(pk=ONLY, values="context_config:\n  lm_studio: no_model\n")
+@pytest.mark.parametrize("who", ["staff", "agent"])
+def test_where_staff_or_an_agent_want_no_model_asked_lmstudio_is_compacted_as_all_others_are(
+    dialog: Dialog, who: str
+) -> None:
+    if who == "staff":
+        ContextSettings.objects.create(pk=ONLY, values="context_config:\n  lm_studio: no_model\n")
+    else:
+        dialog.agent.own_settings = '{"lm_studio": "no_model"}'
 
     guard = guard_of(lmstudio(dialog))
 
@@ -103,41 +114,6 @@ def test_where_staff_want_no_model_asked_lmstudio_is_compacted_as_all_others_are
     assert guard.chain[:2] == ("trim_payloads", "select_passages")
     assert "prune_with_agent" not in guard.chain
     assert guard.config.warning_threshold == 0.8
-
-
-def test_an_agent_may_have_no_model_asked_for_itself_alone(dialog: Dialog) -> None:
-    guard = guard_of(lmstudio(dialog, own_settings='{"lm_studio": "no_model"}'))
-
-    assert guard is not None
-    assert "prune_with_agent" not in guard.chain
-
-
-def test_settings_do_not_move_the_marks_of_lmstudio(dialog: Dialog) -> None:
-    ContextSettings.objects.create(pk=ONLY, values="context_config:\n  warning_threshold: 0.5\n")
-
-    guard = guard_of(lmstudio(dialog))
-
-    assert guard is not None
-    assert guard.config.warning_threshold == 0.8
-
-
-def test_settings_do_not_move_where_a_run_of_lmstudio_ends(dialog: Dialog) -> None:
-    ContextSettings.objects.create(pk=ONLY, values="context_config:\n  warning_threshold: 0.9\n")
-
-    config = config_for(CompactionRun(dialog=lmstudio(dialog), trigger=CompactionRun.Trigger.PRE_REQUEST))
-
-    assert config.warning_threshold == 0.8
-
-
-def test_what_an_answer_may_take_is_its_reserve(dialog: Dialog) -> None:
-    guard = guard_of(lmstudio(dialog, max_output_tokens=500))
-
-    assert guard is not None
-    assert guard.reserve == 500
-
-
-def test_lmstudio_without_a_window_has_no_guard_as_it_is_never_asked(dialog: Dialog) -> None:
-    assert guard_of(lmstudio(dialog, window=None)) is None
 
 
 def test_a_window_too_small_to_work_with_is_refused_with_the_reason(dialog: Dialog) -> None:
@@ -155,54 +131,30 @@ def test_an_agents_limit_counts_under_the_window_of_lmstudio(dialog: Dialog) -> 
     assert guard.traced()[0]["what"] == "agent"
 
 
-def test_an_agent_with_a_limit_is_guarded_on_any_provider(dialog: Dialog) -> None:
-    dialog.agent.context_budget, dialog.agent.context_limit = True, 4000
-    dialog.llm.context_length = 100_000
+@pytest.mark.parametrize(
+    ("fields", "llm_type", "limit", "trace"),
+    [
+        ({"context_budget": True, "context_limit": 4000}, "", 4000, ["agent"]),
+        # With a limit but no number it has the default.
+        ({"context_budget": True}, "", 5000, ["default"]),
+        # The limit of the LLM's type counts without one of the agent's.
+        ({}, "cloud_grok", 8000, ["LLM"]),
+        # One of first priority may use a fifth more.
+        ({"context_budget": True, "context_limit": 5000, "is_p1": True}, "", 6000, ["agent", "P1 agent"]),
+    ],
+)
+def test_an_agent_with_a_limit_is_guarded_on_any_provider(
+    dialog: Dialog, fields: dict[str, Any], llm_type: str, limit: int, trace: list[str]
+) -> None:
+    """Payloads are trimmed first, then passages are chosen."""
+    for name, value in fields.items():
+        setattr(dialog.agent, name, value)
+    dialog.llm.limit_type, dialog.llm.context_length = llm_type, 100_000
 
     guard = guard_of(dialog)
 
     assert guard is not None
-    assert guard.limit == 4000
-
-
-def test_an_agent_with_a_limit_but_no_number_has_the_default(dialog: Dialog) -> None:
-    dialog.agent.context_budget = True
-    dialog.llm.context_length = 100_000
-
-    guard = guard_of(dialog)
-
-    assert guard is not None
-    assert guard.limit == 5000
-
-
-def test_the_limit_of_the_llms_type_counts_without_one_of_the_agent(dialog: Dialog) -> None:
-    dialog.llm.limit_type = "cloud_grok"
-    dialog.llm.context_length = 100_000
-
-    guard = guard_of(dialog)
-
-    assert guard is not None
-    assert guard.limit == 8000
-
-
-def test_a_p1_agent_may_use_a_fifth_more(dialog: Dialog) -> None:
-    dialog.agent.context_budget, dialog.agent.context_limit, dialog.agent.is_p1 = True, 5000, True
-    dialog.llm.context_length = 100_000
-
-    guard = guard_of(dialog)
-
-    assert guard is not None
-    assert guard.limit == 6000
-    assert [term.what for term in guard.trace] == ["agent", "P1 agent"]
-
-
-def test_payloads_are_trimmed_first_then_passages_are_chosen(dialog: Dialog) -> None:
-    dialog.agent.context_budget = True
-    dialog.llm.context_length = 100_000
-
-    guard = guard_of(dialog)
-
-    assert guard is not None
+    assert (guard.limit, [term.what for term in guard.trace]) == (limit, trace)
     assert guard.chain[:3] == ("trim_payloads", "select_passages", "summarize_old")
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.utils import timezone
+from django.utils.translation import override
 
-from dialogs.llms.words import kept_by_llm, kept_in_dialog, rounded
+from dialogs.llms.guard import guard_of
+from dialogs.llms.words import kept_by_llm, kept_in_dialog, rounded, traced
 from dialogs.models import LLM, Agent, Dialog, LlmBounds, Provider
 
 pytestmark = pytest.mark.django_db
@@ -26,10 +30,37 @@ def test_a_known_window_names_where_it_begins_to_be_compacted(dialog: Dialog) ->
     assert kept_by_llm(LLM.objects.get()) == said
 
 
-def test_an_unknown_window_is_said_to_be_learned(dialog: Dialog) -> None:
-    said = "its window is unknown: it is learned from the first refusal; until then nothing is compacted"
+def test_where_a_limit_comes_from_is_said_in_chinese_too(dialog: Dialog) -> None:
+    kept(dialog)
+    guard = guard_of(Dialog.objects.get(pk=dialog.pk))
+    assert guard
 
-    assert kept(dialog, context_length=None, context_length_source="") == said
+    with override("zh-hans"):
+        assert traced(guard.trace) == "窗口 8,192 → 提示可用的空间 7,373"
+
+
+UNKNOWN = {"context_length": None, "context_length_source": ""}
+LIMITED = {"context_budget": True, "context_limit": 5000}
+LOADED = {"kind": "lmstudio", "detected_context_length": 8192}
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        (UNKNOWN, "its window is unknown: it is learned from the first refusal; until then nothing is compacted"),
+        ({"context_length_source": "refusal"}, "window 8,192 learned from a refusal"),
+        ({"agent": LIMITED}, "a limit of 5,000 tokens is set, window 8,192; compaction from ≈4,000 tokens on"),
+        ({"kind": "lmstudio"}, "not loaded: the window is read from LM Studio"),
+        (LOADED, "window 8,192 as loaded in LM Studio, 819 kept for the answer; compaction from ≈5,700"),
+        (
+            LOADED | {"compaction": "off"},
+            "so what does not fit is refused here, as the server would cut it without a word",
+        ),
+    ],
+    ids=["unknown", "named by a refusal", "a limit below it", "not loaded", "loaded", "off where the server cuts"],
+)
+def test_each_way_to_know_a_window_has_its_words(dialog: Dialog, fields: dict[str, Any], words: str) -> None:
+    assert words in kept(dialog, **fields)
 
 
 def test_what_a_refusal_taught_is_used_before_a_window_is_known(dialog: Dialog) -> None:
@@ -40,37 +71,11 @@ def test_what_a_refusal_taught_is_used_before_a_window_is_known(dialog: Dialog) 
     assert said.startswith("its window is unknown: by what it read and refused, ≈8,")
 
 
-def test_a_window_that_a_refusal_named_says_so(dialog: Dialog) -> None:
-    assert "window 8,192 learned from a refusal" in kept(dialog, context_length_source="refusal")
-
-
-def test_a_limit_below_the_window_is_named_beside_it(dialog: Dialog) -> None:
-    said = kept(dialog, agent={"context_budget": True, "context_limit": 5000})
-
-    assert said == "a limit of 5,000 tokens is set, window 8,192; compaction from ≈4,000 tokens on"
-
-
-def test_a_model_that_lm_studio_has_not_loaded_is_not_spoken_to(dialog: Dialog) -> None:
-    assert kept(dialog, kind="lmstudio").startswith("not loaded: the window is read from LM Studio")
-
-
-def test_a_loaded_one_is_kept_from_its_loaded_window(dialog: Dialog) -> None:
-    said = kept(dialog, kind="lmstudio", detected_context_length=8192)
-
-    assert said.startswith("window 8,192 as loaded in LM Studio, 819 kept for the answer; compaction from ≈5,700")
-
-
 def test_off_says_for_whom_and_what_happens_then(dialog: Dialog) -> None:
     off = kept(dialog, compaction="off")
 
     assert off.endswith("compaction is off for this LLM, and the server refuses what does not fit")
     assert "off for this agent" in kept(dialog, agent={"compaction": "off"})
-
-
-def test_off_where_the_server_cuts_says_that_it_is_refused_here(dialog: Dialog) -> None:
-    said = kept(dialog, kind="lmstudio", detected_context_length=8192, compaction="off")
-
-    assert said.endswith("so what does not fit is refused here, as the server would cut it without a word")
 
 
 @pytest.mark.parametrize(

@@ -56,46 +56,34 @@ def test_courses_are_headings_with_what_was_said_below_them(working_dialog: Dial
     ]
 
 
-def test_a_removed_reminder_is_not_told(working_dialog: Dialog) -> None:
-    assert "Removed." not in export_markdown(working_dialog)
-
-
-def test_a_notice_is_told_apart_from_what_was_typed(working_dialog: Dialog) -> None:
+def test_a_notice_is_told_apart_from_what_was_typed_and_a_removed_reminder_is_not_told(working_dialog: Dialog) -> None:
     text = export_markdown(working_dialog)
 
     assert "Look inside.\n\n*Sent with it automatically:*\n\n[System notice] 3 more\n\n" in text
+    assert "Removed." not in text
 
 
-def test_a_call_is_told_with_its_arguments_and_its_whole_result(working_dialog: Dialog) -> None:
+def test_calls_questions_and_compactions_are_told_where_they_happened(working_dialog: Dialog) -> None:
+    """A call with its arguments and its whole result, a question with its answer."""
     text = export_markdown(working_dialog)
 
     told = '**Tool call:** read\\_file · done\n\n```json\n{"x": 1}\n```\n\n**Result:**\n\n'
     assert f"{told}````text\n```\na cat\n```\n````\n\n" in text
     assert "Too large." not in text
     assert "**Tool call:** clear\\_mind · interrupted" in text
-
-
-def test_questions_are_told_with_their_answers(working_dialog: Dialog) -> None:
-    text = export_markdown(working_dialog)
-
     asked = "**Question:**\n\nWhich *one*?\n\n"
     assert f"{asked}- left\n- right\n\n**Answer:**\n\nThe left one.\n\n" in text
     assert f"{asked}*withdrawn*" in text
+    first = "*— Context compacted · ≈4,500 → ≈1,500 tokens · before sending —*"
+    assert f"Look inside.\n\n*Sent with it automatically:*\n\n[System notice] 3 more\n\n{first}\n\n### " in text
+    assert "*— Compaction failed · by hand —*" in text
+    assert text.endswith("On I go.\n\n*— Compaction undone · reset by hand —*\n")
 
 
 def test_an_answer_given_by_a_message_is_told_as_that(working_dialog: Dialog) -> None:
     Question.objects.update(status="answered", answer="")
 
     assert "*Answered by the message that follows.*" in export_markdown(working_dialog)
-
-
-def test_compactions_are_a_thin_line_where_they_happened(working_dialog: Dialog) -> None:
-    text = export_markdown(working_dialog)
-
-    first = "*— Context compacted · ≈4,500 → ≈1,500 tokens · before sending —*"
-    assert f"Look inside.\n\n*Sent with it automatically:*\n\n[System notice] 3 more\n\n{first}\n\n### " in text
-    assert "*— Compaction failed · by hand —*" in text
-    assert text.endswith("On I go.\n\n*— Compaction undone · reset by hand —*\n")
 
 
 def test_a_compaction_that_changed_nothing_is_not_told(working_dialog: Dialog) -> None:

@@ -105,39 +105,30 @@ def used(run: embeddings.Embedder, need: Embed) -> str:
 
 
 class TestTheChoice:
-    def test_is_minilm_where_it_is_there_and_fast(self) -> None:
-        assert used(World().embeddings().run(), some(3)) == "slow"
+    def test_is_minilm_where_it_is_there_and_fast_and_loads_it_once(self) -> None:
+        world = World()
+        process = world.embeddings()
+        process.run()
+        assert world.loads == []
 
-    def test_is_static_when_asked_for_and_minilm_is_not_loaded(self) -> None:
+        assert [used(process.run(), some(2)) for _ in range(3)] == ["slow"] * 3
+        assert world.loads == ["minilm"]
+
+    def test_is_static_when_asked_for_and_nothing_else_is_loaded_nor_before_the_first_text(self) -> None:
         world = World()
 
-        assert used(world.embeddings().run("static"), some(3)) == "swift"
+        run = world.embeddings().run("static")
+        assert world.loads == []
+
+        assert used(run, some(3)) == "swift"
         assert world.loads == ["static"]
 
-    def test_is_static_where_minilm_is_absent(self) -> None:
-        assert used(World().embeddings(minilm=missing).run(), some(3)) == "swift"
-
-    def test_is_static_where_loading_minilm_crashes(self) -> None:
-        assert used(World().embeddings(minilm=crashing).run(), some(3)) == "swift"
+    @pytest.mark.parametrize("load", [missing, crashing])
+    def test_is_static_where_minilm_is_absent_or_loading_it_crashes(self, load: Callable[[], embeddings.Model]) -> None:
+        assert used(World().embeddings(minilm=load).run(), some(3)) == "swift"
 
     def test_is_nobody_where_both_are_absent(self) -> None:
         assert World().embeddings(minilm=missing, static=missing).run()(some(3)) is None
-
-    def test_loads_nothing_before_the_first_text(self) -> None:
-        world = World()
-
-        world.embeddings().run()
-
-        assert world.loads == []
-
-    def test_loads_each_model_once(self) -> None:
-        world = World()
-        process = world.embeddings()
-
-        for _ in range(3):
-            used(process.run(), some(2))
-
-        assert world.loads == ["minilm"]
 
     @pytest.mark.parametrize(("kind", "means"), [("minilm", "minilm"), ("static", "static"), ("glove", "static")])
     def test_is_named_as_in_the_configuration(self, kind: str, means: str) -> None:
@@ -181,12 +172,17 @@ class TestSlowness:
         assert [used(run, some(100, start=20)), used(run, some(1))] == ["none", "none"]
         assert len(world.encoded) == 20 + embeddings.SLICE
 
-    def test_makes_the_next_run_static(self) -> None:
+    def test_makes_the_next_runs_static_and_is_tried_again_after_a_while(self) -> None:
         world = World(milliseconds=150)
         process = world.embeddings()
         used(process.run(), some(20))
-
         assert used(process.run(), some(1)) == "swift"
+
+        world.now += RETRY_SECONDS - 1
+        assert used(process.run(), some(1)) == "swift"
+
+        world.now += 1
+        assert used(process.run(), some(1, start=50)) == "slow"
 
     def test_of_a_single_text_is_no_verdict(self) -> None:
         world = World(milliseconds=5000)
@@ -194,17 +190,6 @@ class TestSlowness:
         used(process.run(), some(1))
 
         assert used(process.run(), some(1)) == "slow"
-
-    def test_is_tried_again_after_a_while(self) -> None:
-        world = World(milliseconds=150)
-        process = world.embeddings()
-        used(process.run(), some(20))
-
-        world.now += RETRY_SECONDS - 1
-        assert used(process.run(), some(1)) == "swift"
-
-        world.now += 1
-        assert used(process.run(), some(1, start=50)) == "slow"
 
     @pytest.mark.parametrize(("milliseconds", "then"), [(90, "swift"), (70, "slow")])  # 100 is the bound, 80 to return
     def test_must_be_clearly_over_to_be_forgiven(self, milliseconds: float, then: str) -> None:
@@ -335,9 +320,10 @@ class TestSlowness:
 
 
 class TestFailure:
-    def test_half_way_leaves_the_rest_of_the_run_without(self) -> None:
+    def test_half_way_leaves_the_rest_of_the_run_without_and_does_not_touch_the_next(self) -> None:
         world = World()
-        run = world.embeddings().run()
+        process = world.embeddings()
+        run = process.run()
         used(run, some(2))
         world.broken = True
 
@@ -345,14 +331,6 @@ class TestFailure:
 
         world.broken = False
         assert used(run, some(2)) == "none"
-
-    def test_does_not_touch_the_next_run(self) -> None:
-        world = World(broken=True)
-        process = world.embeddings()
-        used(process.run(), some(2))
-
-        world.broken = False
-
         assert used(process.run(), some(2)) == "slow"
 
 
@@ -412,16 +390,12 @@ class TestCaches:
 
         assert [cache.get(key, 0) is not None for key in (b"a", b"b", b"c")] == [True, False, True]
 
-    def test_no_texts_are_no_rows(self) -> None:
-        answer = World().embeddings().run()(Embed(texts=()))
+    @pytest.mark.parametrize("texts", [(), ("\ud800",)])
+    def test_each_text_has_its_row_be_there_none_or_half_a_character(self, texts: tuple[str, ...]) -> None:
+        answer = World().embeddings().run()(Embed(texts=texts))
 
         assert answer is not None
-        assert len(answer.vectors) == 0
-
-    def test_text_that_is_not_valid_unicode_is_embedded_too(self) -> None:
-        answer = World().embeddings().run()(Embed(texts=("\ud800",)))
-
-        assert answer is not None
+        assert len(answer.vectors) == len(texts)
 
     def test_threads_wait_for_each_other(self) -> None:
         world = World()
@@ -462,7 +436,8 @@ def real_models() -> Embeddings:
 @pytest.mark.parametrize("kind", ["minilm", "static"])
 class TestTheRealModels:
     @pytest.fixture(autouse=True)
-    def installed(self, kind: str) -> None:
+    def installed(self, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(embeddings, "MOST_SECONDS", 300)  # nor is one that waits for its turn
         if kind == "minilm":
             pytest.importorskip("sentence_transformers")
 

@@ -131,22 +131,18 @@ def test_the_chain_goes_on_above_the_goal() -> None:
     assert compacted(a_hundred(limit=100), first=to(80), second=to(50)).estimated_tokens_after == 50
 
 
-def test_what_is_acceptable_is_taken_though_it_is_above_the_goal() -> None:
-    outcome = compacted(a_hundred(limit=100), first=to(80))
+@pytest.mark.parametrize(
+    ("words", "limit", "left"),
+    [
+        (10, 100, 80),  # acceptable, though above the goal
+        (10, 90, 90),  # it merely fits
+        (5, 95, 95),  # it fits at last, though less than a tenth is gained
+    ],
+)
+def test_what_is_acceptable_or_merely_fits_at_the_end_of_the_chain_is_taken(words: int, limit: int, left: int) -> None:
+    outcome = compacted(a_state(*a_talk(100 // words, words=words), limit=limit, config=ERROR), first=to(left))
 
-    assert (outcome.status, outcome.estimated_tokens_after) == (Status.APPLIED, 80)
-
-
-def test_what_merely_fits_at_the_end_of_the_chain_is_taken() -> None:
-    outcome = compacted(a_hundred(limit=90), first=to(90))
-
-    assert (outcome.status, outcome.estimated_tokens_after) == (Status.APPLIED, 90)
-
-
-def test_what_fits_at_last_is_taken_though_less_than_a_tenth_is_gained() -> None:
-    state = a_state(*a_talk(20, words=5), limit=95)
-
-    assert compacted(state, first=to(95)).estimated_tokens_after == 95
+    assert (outcome.status, outcome.estimated_tokens_after) == (Status.APPLIED, left)
 
 
 def test_less_than_a_tenth_in_all_is_not_worth_a_change() -> None:
@@ -245,37 +241,28 @@ def test_an_empty_chain_is_the_seeds_four_strategies() -> None:
     ]
 
 
-def test_passages_are_chosen_before_the_configured_chain_has_its_turn() -> None:
-    state = a_hundred(limit=100, config=replace(ERROR, chain_order=("cut",)))
-
-    outcome = run(compact(state, KIT, strategies={"trim_payloads": idle, "select_passages": to(70), "cut": to(20)}))
-
-    assert phases(outcome) == ["detection", "trim_payloads", "select_passages", "success"]
-    assert outcome.estimated_tokens_after == 70
-
-
-def test_what_passages_kept_is_not_thrown_away_where_it_is_acceptable() -> None:
-    state = a_hundred(limit=100, config=replace(ERROR, chain_order=("cut",)))
-
-    outcome = run(compact(state, KIT, strategies={"select_passages": to(80), "cut": to(60)}))
-
-    assert phases(outcome) == ["detection", "select_passages", "success"]
-
-
-def test_it_is_not_thrown_away_either_once_a_later_strategy_has_made_it_acceptable() -> None:
+@pytest.mark.parametrize(
+    ("passages", "ran"),
+    [
+        (70, ()),
+        (80, ()),  # acceptable
+        (90, ("cut",)),  # the next one makes it acceptable
+    ],
+)
+def test_the_configured_chain_has_its_turn_only_where_what_passages_kept_does_not_suffice(
+    passages: int, ran: tuple[str, ...]
+) -> None:
     state = a_hundred(limit=100, config=replace(ERROR, chain_order=("cut", "more")))
+    strategies = {
+        "trim_payloads": idle,
+        "select_passages": to(passages),
+        "cut": to(passages - 10),
+        "more": to(60),
+    }
 
-    outcome = run(compact(state, KIT, strategies={"select_passages": to(90), "cut": to(80), "more": to(60)}))
+    outcome = run(compact(state, KIT, strategies=strategies))
 
-    assert phases(outcome) == ["detection", "select_passages", "cut", "success"]
-
-
-def test_the_configured_chain_has_its_turn_where_passages_do_not_suffice() -> None:
-    state = a_hundred(limit=100, config=replace(ERROR, chain_order=("cut",)))
-
-    outcome = run(compact(state, KIT, strategies={"select_passages": to(90), "cut": to(60)}))
-
-    assert phases(outcome) == ["detection", "select_passages", "cut", "success"]
+    assert phases(outcome) == ["detection", "trim_payloads", "select_passages", *ran, "success"]
 
 
 def test_an_unknown_strategy_is_warned_about_once_and_skipped() -> None:
@@ -399,14 +386,19 @@ def test_p1_alone_over_the_limit_fails_where_no_recovery_is_wished_for_and_names
     assert "p30" not in outcome.reason
 
 
-def test_an_irreducible_context_is_not_tried_at_all() -> None:
-    state = a_state(a_unit("system words " * 60, role=Role.SYSTEM), *a_talk(3), limit=100)
+@pytest.mark.parametrize("beside", [{}, {"overhead_tokens": 31, "answer_tokens": 30}])
+def test_an_irreducible_context_is_not_tried_at_all_and_neither_the_answers_room_nor_a_scrap_is_to_blame(
+    beside: dict[str, int],
+) -> None:
+    state = a_state(a_unit("system words " * 60, role=Role.SYSTEM), *a_talk(3), limit=100, **beside)
 
     outcome = compacted(state, cut=to(60))
 
-    assert phases(outcome) == ["detection"]
+    assert (phases(outcome), outcome.reward) == (["detection"], -1.0)
+    assert "needs ≈" in outcome.reason
     assert "shorten the system prompt" in outcome.reason
-    assert outcome.reward == -1.0
+    assert "overhead" not in outcome.reason
+    assert "fewer tools" not in outcome.reason
 
 
 def test_tool_schemas_are_named_when_they_are_to_blame() -> None:
@@ -414,16 +406,6 @@ def test_tool_schemas_are_named_when_they_are_to_blame() -> None:
 
     assert "tool schemas and other overhead ≈91 tokens" in outcome.reason
     assert "offer fewer tools" in outcome.reason
-
-
-def test_neither_the_answers_room_nor_a_scrap_is_anybodys_fault() -> None:
-    state = a_state(a_unit("system words " * 60, role=Role.SYSTEM), *a_talk(3), limit=100, overhead_tokens=31)
-
-    outcome = compacted(replace(state, answer_tokens=30), cut=to(60))
-
-    assert "needs ≈" in outcome.reason
-    assert "overhead" not in outcome.reason
-    assert "fewer tools" not in outcome.reason
 
 
 def test_recovery_by_error_changes_nothing_and_says_how_far_the_chain_came() -> None:
@@ -459,13 +441,17 @@ def test_steps_say_what_each_strategy_did() -> None:
     ]
 
 
-def test_an_applied_run_accounts_for_what_left() -> None:
+def test_an_applied_run_accounts_for_what_left_with_coherence_and_reward() -> None:
     outcome = compacted(a_hundred(limit=100), cut=to(60))
 
     assert outcome.removed_ids == ("t1", "t2", "t3", "t4")
     assert [receipt.source_id for receipt in outcome.coverage] == ["t1", "t2", "t3", "t4"]
     assert outcome.reason == "Context reduced to ≈60 / 100 tokens."
     assert (outcome.counter, outcome.grade) == ("words", "exact")
+    assert outcome.coherence is not None
+    assert outcome.breaking is not None
+    assert outcome.breaking.tokens_reduced == 40
+    assert outcome.reward == pytest.approx(1.32 + 0.5 * outcome.breaking.coherence_delta)
 
 
 def test_what_a_refused_step_read_is_not_counted_as_read() -> None:
@@ -476,15 +462,6 @@ def test_what_a_refused_step_read_is_not_counted_as_read() -> None:
     outcome = compacted(a_hundred(limit=100), reading=reading, cut=to(60))
 
     assert outcome.coverage[0].read == 0
-
-
-def test_coherence_and_reward_are_part_of_the_account() -> None:
-    outcome = compacted(a_hundred(limit=100), cut=to(60))
-
-    assert outcome.coherence is not None
-    assert outcome.breaking is not None
-    assert outcome.breaking.tokens_reduced == 40
-    assert outcome.reward == pytest.approx(1.32 + 0.5 * outcome.breaking.coherence_delta)
 
 
 def test_coherence_is_not_asked_for_when_nobody_wants_it() -> None:

@@ -20,16 +20,21 @@ def a_summary(*sources: str, kind: Kind = Kind.SUMMARY, id: str = "s") -> Unit: 
 A, B, C = (a_unit("0123456789", id=name) for name in "abc")
 
 
-def test_a_message_that_a_summary_read_whole_is_read_in_full() -> None:
-    (receipt,) = receipts([A, B], [a_summary("a"), B], [Read(source_id="a", read=10, total=10)])
+@pytest.mark.parametrize(
+    ("readings", "extent", "read"),
+    [
+        ([10], Extent.IN_FULL, 10),
+        ([4], Extent.IN_PART, 4),
+        ([3, 7, 5], Extent.IN_PART, 7),  # the furthest of several counts
+        ([99], Extent.IN_FULL, 10),  # more than there is is all
+    ],
+)
+def test_of_a_message_that_a_summary_read_the_receipt_says_how_much(
+    readings: list[int], extent: Extent, read: int
+) -> None:
+    reads = [Read(source_id="a", read=number, total=max(10, number)) for number in readings]
 
-    assert receipt == Receipt(source_id="a", extent=Extent.IN_FULL, read=10, total=10)
-
-
-def test_a_message_that_a_summary_read_in_part_says_how_much() -> None:
-    (receipt,) = receipts([A], [a_summary("a")], [Read(source_id="a", read=4, total=10)])
-
-    assert (receipt.extent, receipt.read, receipt.total) == (Extent.IN_PART, 4, 10)
+    assert receipts([A, B], [a_summary("a"), B], reads) == (Receipt("a", extent, read, 10),)
 
 
 @pytest.mark.parametrize("after", [(B,), (B, a_summary("a"))])
@@ -46,16 +51,6 @@ def test_a_reading_counts_only_while_its_summary_stands(message: Unit) -> None:
     (dropped,) = receipts([message], [a_summary("a", kind=Kind.PLACEHOLDER)], reads)
 
     assert dropped.extent is Extent.NOT_AT_ALL
-
-
-def test_the_furthest_of_several_readings_counts() -> None:
-    reads = [Read(source_id="a", read=number, total=10) for number in (3, 7, 5)]
-
-    assert receipts([A], [a_summary("a")], reads)[0].read == 7
-
-
-def test_a_reading_of_more_than_there_is_is_one_of_all() -> None:
-    assert receipts([A], [a_summary("a")], [Read(source_id="a", read=99, total=99)])[0].read == 10
 
 
 def test_a_message_shortened_in_its_place_was_read_as_far_as_it_stands() -> None:

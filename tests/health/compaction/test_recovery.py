@@ -54,12 +54,20 @@ def only_handover(outcome: CompactionOutcome) -> Unit:
 # Fresh start.
 
 
-def test_a_fresh_start_leaves_one_handover_in_the_seeds_frame() -> None:
-    outcome = recovered(a_state(*a_talk(80, words=20), limit=1000, task="Write the report"))
+@pytest.mark.parametrize(
+    ("task", "end"),
+    [
+        ("Write the report", ". Continue task Write the report."),
+        ("", ". Continue the task."),
+        ("words " * 500, "…."),
+    ],
+)
+def test_a_fresh_start_leaves_one_handover_in_the_seeds_frame(task: str, end: str) -> None:
+    outcome = recovered(a_state(*a_talk(80, words=20), limit=1000, task=task))
 
     handover = only_handover(outcome)
     assert handover.content.startswith("Resuming from overflow: ")
-    assert handover.content.endswith(". Continue task Write the report.")
+    assert handover.content.endswith(end)
     assert (handover.kind, handover.role, handover.priority) == (Kind.SUMMARY, Role.USER, Priority.P1)
 
 
@@ -84,16 +92,6 @@ def test_a_reset_of_a_short_chat_leaves_what_must_stay() -> None:
     assert (outcome.status, ids(outcome.state)) == (Status.APPLIED, ["hello"])
 
 
-def test_without_a_task_the_handover_says_to_continue_the_task() -> None:
-    assert only_handover(recovered(a_state(*a_talk(80, words=20), limit=1000))).content.endswith(". Continue the task.")
-
-
-def test_a_long_task_is_shortened_in_the_frame() -> None:
-    outcome = recovered(a_state(*a_talk(80, words=20), limit=1000, task="words " * 500))
-
-    assert only_handover(outcome).content.endswith("….")
-
-
 def test_a_handover_is_at_most_500_tokens_and_counted_as_it_is() -> None:
     outcome = recovered(a_state(*a_talk(300, words=50), limit=5000))
 
@@ -102,7 +100,7 @@ def test_a_handover_is_at_most_500_tokens_and_counted_as_it_is() -> None:
     assert 100 < handover.estimated_tokens <= 500
 
 
-def test_a_handover_says_what_was_dropped_and_where_it_is() -> None:
+def test_a_handover_says_what_was_dropped_and_where_it_is_and_is_labelled_as_history() -> None:
     outcome = recovered(a_state(*a_talk(80, words=20), limit=1000))
 
     handover = only_handover(outcome)
@@ -110,11 +108,23 @@ def test_a_handover_says_what_was_dropped_and_where_it_is() -> None:
     assert f"{count} earlier messages ({20 * count:,} tokens) are left out; all of them are in the archive" in (
         handover.content
     )
+    assert "history, not instructions" in handover.content
     assert outcome.removed_ids == handover.source_ids
+    assert {receipt.extent for receipt in outcome.coverage} == {Extent.IN_FULL}
 
 
-def test_a_handover_is_labelled_as_history() -> None:
-    assert "history, not instructions" in only_handover(recovered(a_state(*a_talk(80, words=20), limit=1000))).content
+def test_a_fresh_start_reports_that_it_recovered_step_by_step() -> None:
+    outcome = recovered(a_state(*a_talk(80, words=20), limit=1000))
+
+    assert [(step.phase, step.changed) for step in outcome.steps] == [
+        ("detection", False),
+        ("recovery", False),
+        ("handover", True),
+        ("success", True),
+    ]
+    assert (outcome.status, outcome.recovered) == (Status.APPLIED, RecoveryMode.FRESH_START)
+    assert outcome.breaking is not None
+    assert outcome.breaking.used_recovery
 
 
 def test_a_fresh_start_keeps_all_that_is_protected() -> None:
@@ -155,26 +165,6 @@ def test_a_second_fresh_start_retells_the_first_handover_instead_of_piling_up() 
 
     assert only_handover(again).id != only_handover(outcome).id
     assert set(only_handover(outcome).source_ids) < set(only_handover(again).source_ids)
-
-
-def test_a_fresh_start_reports_that_it_recovered_step_by_step() -> None:
-    outcome = recovered(a_state(*a_talk(80, words=20), limit=1000))
-
-    assert [(step.phase, step.changed) for step in outcome.steps] == [
-        ("detection", False),
-        ("recovery", False),
-        ("handover", True),
-        ("success", True),
-    ]
-    assert (outcome.status, outcome.recovered) == (Status.APPLIED, RecoveryMode.FRESH_START)
-    assert outcome.breaking is not None
-    assert outcome.breaking.used_recovery
-
-
-def test_a_handover_read_all_that_it_left_out() -> None:
-    outcome = recovered(a_state(*a_talk(80, words=20), limit=1000))
-
-    assert {receipt.extent for receipt in outcome.coverage} == {Extent.IN_FULL}
 
 
 def test_a_model_may_write_the_handover_and_garbage_of_it_is_not_used() -> None:
@@ -320,12 +310,18 @@ def test_a_clamped_text_keeps_within_its_tokens_and_says_what_it_left_out(max_to
     assert "characters archived" in short
 
 
-def test_a_text_that_fits_is_not_clamped() -> None:
-    assert clamped("a few words", max_tokens=3, kit=KIT) == "a few words"
+@pytest.mark.parametrize(
+    ("text", "most", "least"),
+    [("a few words", 3, 3), ("many more words than that", 1, 0), ("x" * 100_000 + " w" * 3000, 200, 1)],
+    ids=["it fits", "not even the note fits", "all tokens at one end"],
+)
+def test_a_text_that_fits_is_not_clamped_and_one_that_does_not_never_takes_more(
+    text: str, most: int, least: int
+) -> None:
+    short = clamped(text, max_tokens=most, kit=KIT)
 
-
-def test_a_text_is_cut_to_nothing_where_not_even_the_note_fits() -> None:
-    assert clamped("many more words than that", max_tokens=1, kit=KIT) == ""
+    assert least <= KIT.tokens(short) <= most
+    assert short == text or least < most
 
 
 @pytest.mark.parametrize("max_tokens", range(20, 60))
@@ -345,12 +341,6 @@ def test_a_second_note_counts_what_the_first_one_left_out() -> None:
 
     (said,) = COUNTS.findall(twice)
     assert len(MARKS.sub("", twice)) + int(said.replace(",", "")) == len(text)
-
-
-def test_a_text_whose_tokens_are_all_at_one_end_is_clamped_too() -> None:
-    text = "x" * 100_000 + " w" * 3000
-
-    assert 0 < KIT.tokens(clamped(text, max_tokens=200, kit=KIT)) <= 200
 
 
 def test_texts_are_shortened_to_the_limit_where_what_is_acceptable_is_out_of_reach() -> None:

@@ -58,8 +58,11 @@ def test_the_smallest_limit_that_helps_enough_is_proposed() -> None:
     assert lower.over_hits > 0.2 * change.now.over_hits
 
 
-def test_where_only_the_window_is_in_the_way_nothing_is_proposed() -> None:
+def test_without_a_window_with_room_a_finding_and_trouble_in_the_replay_nothing_is_proposed() -> None:
     assert limit_change(a_subject(JUMPS, cap=5050), FOUND) is None
+    assert limit_change(a_subject(JUMPS, cap=None), FOUND) is None
+    assert limit_change(a_subject(JUMPS), []) is None
+    assert limit_change(a_subject(a_course(100, 100, 100)), FOUND) is None
 
 
 def test_where_the_window_allows_part_of_it_the_best_is_proposed_if_it_is_worth_it() -> None:
@@ -70,18 +73,6 @@ def test_where_the_window_allows_part_of_it_the_best_is_proposed_if_it_is_worth_
     assert change is not None
     assert change.after <= 9600
     assert 0 < change.then.over_hits <= change.now.over_hits / 2
-
-
-def test_without_a_known_window_nothing_is_proposed() -> None:
-    assert limit_change(a_subject(JUMPS, cap=None), FOUND) is None
-
-
-def test_without_a_finding_nothing_is_proposed() -> None:
-    assert limit_change(a_subject(JUMPS), []) is None
-
-
-def test_a_replay_without_trouble_is_no_evidence() -> None:
-    assert limit_change(a_subject(a_course(100, 100, 100)), FOUND) is None
 
 
 def test_incoherence_is_answered_with_fewer_compactions() -> None:

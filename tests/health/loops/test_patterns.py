@@ -36,22 +36,15 @@ def kinds(steps: list[AnswerStep], *, over_hits: int = 0) -> list[SignKind]:
 # --- Equal calls ------------------------------------------------------------------------------
 
 
-def test_three_equal_calls_are_a_circle_and_two_are_none() -> None:
-    found = find_loop(each(READ, READ, READ))
+def test_three_equal_calls_are_a_circle_and_two_are_none_without_an_over_hit() -> None:
+    found, over = find_loop(each(READ, READ, READ)), find_loop(each(READ, READ), over_hits=1)
 
     assert found is not None
+    assert over is not None
     assert found.seen == (LoopSign(kind=SignKind.CALLS, count=3, tool="read_file"),)
+    assert (over.seen[0].count, over.over_hits) == (2, 1)
     assert find_loop(each(READ, READ)) is None
-
-
-def test_an_over_hit_makes_two_enough_and_is_told() -> None:
-    found = find_loop(each(READ, READ), over_hits=1)
-
-    assert found is not None
-    assert (found.seen[0].count, found.over_hits) == (2, 1)
-
-
-def test_over_hits_alone_are_no_circle() -> None:
+    # Over-hits alone are no circle.
     assert find_loop(each(READ, replace(READ, arguments="{}")), over_hits=9) is None
     assert find_loop([], over_hits=9) is None
 
@@ -129,17 +122,16 @@ def test_three_answers_alike_are_a_circle_with_the_least_likeness() -> None:
     assert 85 < seen.numbers[0] < 100
 
 
-def test_short_answers_say_nothing() -> None:
-    assert kinds(saying("ok", "ok", "ok", "Done.", "Done.", "Done.")) == []
-
-
-def test_only_the_newest_answers_count() -> None:
-    assert kinds(saying(SENTENCE, SENTENCE, SENTENCE, long(100, "y"))) == []
-
-
-def test_answers_alike_beside_calls_that_bring_something_are_none() -> None:
-    steps = [AnswerStep(text=SENTENCE, calls=(replace(READ, outcome=str(number)),)) for number in range(5)]
-
+@pytest.mark.parametrize(
+    "steps",
+    [
+        saying("ok", "ok", "ok", "Done.", "Done.", "Done."),  # short answers say nothing
+        saying(SENTENCE, SENTENCE, SENTENCE, long(100, "y")),  # only the newest count
+        # Beside calls that bring something.
+        [AnswerStep(text=SENTENCE, calls=(replace(READ, outcome=str(number)),)) for number in range(5)],
+    ],
+)
+def test_answers_alike_that_are_short_not_the_newest_or_beside_progress_are_none(steps: list[AnswerStep]) -> None:
     assert kinds(steps) == []
 
 

@@ -71,20 +71,24 @@ def test_the_critical_ceiling_defaults_to_nine_tenths_of_the_window(tokens: int,
     assert (limits.critical_max_tokens, limits.critical_configured) == (critical, False)
 
 
-def test_the_optimal_ceiling_and_the_cadence_have_defaults() -> None:
-    limits = thresholds(window(200_000), window=200_000)
+@pytest.mark.parametrize(
+    ("ceilings", "used", "configured"),
+    [
+        ({}, (100_000, 244_800, 10), False),  # the defaults
+        (
+            {"optimal_max_tokens": 60_000, "critical_max_tokens": 210_000, "caution_cadence": 3},
+            (60_000, 210_000, 3),
+            True,
+        ),
+    ],
+)
+def test_configured_ceilings_are_used_as_they_are_and_have_defaults_as_the_cadence_has(
+    ceilings: dict[str, int], used: tuple[int, int, int], configured: bool
+) -> None:
+    limits = thresholds(window(272_000, **ceilings), window=272_000)
 
-    assert (limits.optimal_max_tokens, limits.optimal_configured, limits.caution_cadence) == (100_000, False, 10)
-
-
-def test_configured_ceilings_are_used_as_they_are() -> None:
-    configured = window(272_000, optimal_max_tokens=60_000, critical_max_tokens=210_000, caution_cadence=3)
-
-    limits = thresholds(configured, window=272_000)
-
-    assert (limits.optimal_max_tokens, limits.critical_max_tokens, limits.caution_cadence) == (60_000, 210_000, 3)
-    assert limits.optimal_configured
-    assert limits.critical_configured
+    assert (limits.optimal_max_tokens, limits.critical_max_tokens, limits.caution_cadence) == used
+    assert (limits.optimal_configured, limits.critical_configured) == (configured, configured)
 
 
 @pytest.mark.parametrize(

@@ -33,33 +33,24 @@ def at(dues: list[str], due: Due) -> list[int]:
     ("cadence", "prompts"),
     [(10, [1, 11, 21]), (3, [1, 4, 7, 10, 13, 16, 19, 22]), (1, list(range(1, 23)))],
 )
-def test_caution_asks_on_entry_and_then_on_the_cadence(cadence: int, prompts: list[int]) -> None:
-    assert at(play([Y] * 22, cadence=cadence), Due.CAUTION) == prompts
+def test_caution_asks_on_entry_and_then_on_the_cadence_and_never_opens_a_new_course(
+    cadence: int, prompts: list[int]
+) -> None:
+    dues = play([Y] * 500, cadence=cadence)
+
+    assert [number for number in at(dues, Due.CAUTION) if number <= 22] == prompts
+    assert Due.CLEAR not in dues
 
 
-def test_three_caution_readings_in_a_row_ask_once() -> None:
-    assert play([Y, Y, Y]) == ["caution", "", ""]
+def test_critical_asks_five_times_and_then_clears_and_a_new_course_begins_the_countdown_anew() -> None:
+    """The five prompts leave four, three, two, one and none."""
+    assert play([R] * 12) == [*["critical"] * 5, "clear"] * 2
 
-
-def test_caution_never_opens_a_new_course() -> None:
-    assert Due.CLEAR not in play([Y] * 500)
-
-
-def test_critical_asks_five_times_and_then_clears() -> None:
-    assert play([R] * 6) == ["critical"] * 5 + ["clear"]
-
-
-def test_the_five_prompts_leave_four_three_two_one_and_none() -> None:
     state, left = Remediation(), []
     for _turn in range(5):
         state = given(step(state, R, cadence=10))
         left.append(state.countdown_turns)
-
     assert left == [4, 3, 2, 1, 0]
-
-
-def test_a_new_course_begins_the_countdown_anew() -> None:
-    assert at(play([R] * 12), Due.CLEAR) == [6, 12]
 
 
 @pytest.mark.parametrize(
@@ -111,25 +102,20 @@ def test_outside_caution_no_generations_are_counted() -> None:
     assert [step(caution, level, cadence=10).caution_generations for level in (H, R)] == [0, 0]
 
 
-def test_an_overflow_makes_a_new_course_due_at_once() -> None:
+def test_an_overflow_makes_a_new_course_due_at_once_and_no_countdown_is_left() -> None:
     assert overflowed(step(Remediation(), H, cadence=10)).due is Due.CLEAR
-
-
-def test_after_an_overflow_no_countdown_is_left() -> None:
     assert step(overflowed(Remediation()), R, cadence=10).due is Due.CLEAR
 
 
-@pytest.mark.parametrize(("readings", "left"), [(1, 10), (2, 9), (10, 1), (11, 10), (14, 7)])
-def test_the_next_prompt_is_announced(readings: int, left: int) -> None:
+@pytest.mark.parametrize(
+    ("levels", "left"), [([Y], 10), ([Y] * 2, 9), ([Y] * 10, 1), ([Y] * 11, 10), ([Y] * 14, 7), ([R], None)]
+)
+def test_the_next_prompt_is_announced_in_caution(levels: list[Level], left: int | None) -> None:
     state = Remediation()
-    for _reading in range(readings):
-        state = given(step(state, Y, cadence=10))
+    for level in levels:
+        state = given(step(state, level, cadence=10))
 
     assert generations_to_next_prompt(state, cadence=10) == left
-
-
-def test_outside_caution_no_prompt_is_announced() -> None:
-    assert generations_to_next_prompt(step(Remediation(), R, cadence=10), cadence=10) is None
 
 
 @for_all(levels=st.lists(st.sampled_from([H, Y, R, U]), max_size=60), cadence=st.integers(1, 12))

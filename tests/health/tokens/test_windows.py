@@ -111,37 +111,41 @@ class TestABound:
 
 
 class TestASuspicion:
-    def test_a_report_that_does_not_grow_with_its_request_is_suspect(self) -> None:
-        before = report(8100, 8150)
+    @pytest.mark.parametrize(
+        ("found", "before", "window", "reports", "suspect"),
+        [
+            ((8090, 8600), (8100, 8150), None, 5, True),
+            ((8500, 8600), (8100, 8150), None, 5, False),  # it grows
+            ((8100, 8300), (8100, 8150), None, 5, False),  # growth within the estimate's error
+            ((8090, 9600), (8100, 8150), None, 2, False),  # before three reports the estimate is not known well enough
+            # At the end of a known window that the request exceeds it is suspect at once.
+            ((8100, 9000), None, 8192, 0, True),
+            ((4000, 9000), None, 8192, 0, False),
+            # What a server leaves of a prompt that it cuts in the middle may be half of its window.
+            ((4000, 9000), (8100, 8150), 8192, 5, True),
+            # A fifth of its request, before any calibration.
+            ((190, 1000), (180, 800), None, 0, True),
+        ],
+    )
+    def test_a_report_that_does_not_grow_with_its_request_is_suspect(
+        self,
+        found: tuple[int, int],
+        before: tuple[int, int] | None,
+        window: int | None,
+        reports: int,
+        suspect: bool,
+    ) -> None:
+        earlier = report(*before) if before else None
 
-        assert is_suspect(report(8090, 8600), before=before, window=None, reports=5)
+        assert is_suspect(report(*found), before=earlier, window=window, reports=reports) is suspect
 
-    def test_one_that_grows_is_not(self) -> None:
-        assert not is_suspect(report(8500, 8600), before=report(8100, 8150), window=None, reports=5)
-
-    def test_growth_within_the_estimates_error_says_nothing(self) -> None:
-        assert not is_suspect(report(8100, 8300), before=report(8100, 8150), window=None, reports=5)
-
-    def test_before_three_reports_the_estimate_is_not_known_well_enough(self) -> None:
-        assert not is_suspect(report(8090, 9600), before=report(8100, 8150), window=None, reports=2)
-
-    def test_a_report_at_the_end_of_a_known_window_that_the_request_exceeds_is_suspect_at_once(self) -> None:
-        assert is_suspect(report(8100, 9000), before=None, window=8192, reports=0)
-        assert not is_suspect(report(4000, 9000), before=None, window=8192, reports=0)
-
-    def test_a_report_far_below_a_calibrated_estimate_is_worth_a_look_at_the_window(self) -> None:
+    def test_a_report_far_below_a_calibrated_estimate_is_worth_a_look_unless_an_error_explains_it(self) -> None:
         assert falls_short(report(1265, 2186))
         assert not falls_short(report(1900, 2186))
         assert not falls_short(report(1265, 2186, error=0.25))
-
-    def test_a_request_exceeds_a_window_only_where_no_error_of_its_estimate_explains_it(self) -> None:
         assert exceeds(report(1265, 2186), 2048)
         assert not exceeds(report(1265, 2186, error=0.1), 2048)
         assert not exceeds(report(1265, 2186), None)
-
-    def test_above_a_known_window_one_that_does_not_grow_is_suspect_as_anywhere(self) -> None:
-        """What a server leaves of a prompt that it cuts in the middle may be half of its window."""
-        assert is_suspect(report(4000, 9000), before=report(8100, 8150), window=8192, reports=5)
 
     def test_a_second_one_confirms_it(self) -> None:
         bounds = Bounds(accepted=8150, accepted_at=NOW)
@@ -152,16 +156,12 @@ class TestASuspicion:
         assert (once.suspicions, once.cut_at) == (1, None)
         assert (twice.cut_sent, twice.cut_read, twice.cut_at) == (9000, 8150, NOW)
 
-    def test_a_window_read_again_that_the_request_exceeds_confirms_it_at_once(self) -> None:
-        known = after_suspicion(Bounds(accepted=3000), report(2545, 3900), window=2600, now=NOW)
+    def test_a_window_read_again_confirms_it_at_once_or_means_that_the_server_reports_only_a_part(self) -> None:
+        exceeded = after_suspicion(Bounds(accepted=3000), report(2545, 3900), window=2600, now=NOW)
+        roomy = after_suspicion(Bounds(accepted=3000), report(2900, 3900), window=8192, now=NOW)
 
-        assert known.cut_at == NOW
-
-    def test_a_window_with_room_for_it_means_that_the_server_reports_only_a_part(self) -> None:
-        known = after_suspicion(Bounds(accepted=3000), report(2900, 3900), window=8192, now=NOW)
-
-        assert known.reports_part
-        assert known.cut_at is None
+        assert exceeded.cut_at == NOW
+        assert (roomy.reports_part, roomy.cut_at) == (True, None)
 
     def test_reports_far_too_small_for_a_cut_are_of_a_part(self) -> None:
         """A server that leaves out what it had in its cache reports a few hundred tokens of a long prompt."""
@@ -171,9 +171,6 @@ class TestASuspicion:
         twice = after_suspicion(once, report(280, 6800), window=None, now=NOW)
 
         assert (twice.reports_part, twice.cut_at) == (True, None)
-
-    def test_a_report_of_a_fifth_of_its_request_is_suspect_before_any_calibration(self) -> None:
-        assert is_suspect(report(190, 1000), before=report(180, 800), window=None, reports=0)
 
     def test_what_hardly_grew_with_its_request_corrects_no_estimate(self) -> None:
         assert not teaches(report(190, 461), before=report(180, 269))

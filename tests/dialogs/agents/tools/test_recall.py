@@ -74,12 +74,20 @@ def test_it_quotes_the_passage_with_its_place(forgetful: Dialog) -> None:
     assert "history, not instructions" in answer.splitlines()[0]
 
 
-def test_it_finds_chinese(forgetful: Dialog) -> None:
-    assert "小明对花生过敏" in recall.perform(forgetful, {"query": "过敏"})
+@pytest.mark.parametrize(
+    ("query", "found", "absent"),
+    [
+        ("过敏", "小明对花生过敏", "pump"),
+        ("boil", "71 degrees", "小明"),  # the beginning of a word is enough
+        ("pump", "hall 9", "of today"),  # what the model still sees is not quoted
+    ],
+)
+def test_it_finds_chinese_and_beginnings_of_words_and_quotes_nothing_that_the_model_still_sees(
+    forgetful: Dialog, query: str, found: str, absent: str
+) -> None:
+    answer = recall.perform(forgetful, {"query": query})
 
-
-def test_what_the_model_still_sees_is_not_quoted(forgetful: Dialog) -> None:
-    assert "of today" not in recall.perform(forgetful, {"query": "pump"})
+    assert (found in answer, absent in answer) == (True, False)
 
 
 def test_what_it_quotes_passes_for_nobody_else(forgetful: Dialog) -> None:
@@ -110,10 +118,6 @@ def test_it_sees_earlier_courses(forgetful: Dialog) -> None:
 def test_a_query_without_a_match_says_what_to_do(forgetful: Dialog, query: str) -> None:
     with pytest.raises(ToolError, match="Try others"):
         recall.perform(forgetful, {"query": query})
-
-
-def test_the_beginning_of_a_word_is_enough(forgetful: Dialog) -> None:
-    assert "71 degrees" in recall.perform(forgetful, {"query": "boil"})
 
 
 def test_it_says_no_more_than_asked_and_than_fits(dialog: Dialog) -> None:

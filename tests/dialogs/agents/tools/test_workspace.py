@@ -40,34 +40,26 @@ def use(agent: Agent, name: str, **arguments: Any) -> str:
     return asyncio.run(asyncio.wait_for(tool.perform(arguments, ""), timeout=10))
 
 
-def test_an_agent_has_no_files_unless_an_admin_says_so(agent: Agent) -> None:
-    assert workspace_tools(agent) == ()
-
-
-def test_all_three_may_run_again_and_beside_each_other(agent: Agent, folder: Path) -> None:
+def test_an_agent_has_no_files_unless_an_admin_says_so_and_then_three_tools(agent: Agent, folder: Path) -> None:
     tools = workspace_tools(agent)
 
     assert [tool.name for tool in tools] == ["list_files", "read_file", "search_files"]
-    assert all(tool.idempotent and tool.parallel for tool in tools)
+    assert all(tool.idempotent and tool.parallel for tool in tools), "all may run again, and beside each other"
     assert tools[1].parameters["required"] == ["path"]
+    agent.workspace_enabled = False
+    assert workspace_tools(agent) == ()
 
 
-def test_the_folder_is_made_when_it_is_first_used(agent: Agent, folder: Path) -> None:
+def test_the_folder_is_made_when_it_is_first_used_and_a_listing_has_folders_first_and_sizes(
+    agent: Agent, folder: Path
+) -> None:
     folder.rmdir()
+    assert use(agent, "list_files") == "The folder is empty."
 
-    said = use(agent, "list_files")
-
-    assert said == "The folder is empty."
-    assert folder.is_dir()
-
-
-def test_a_listing_has_folders_first_and_sizes(agent: Agent, folder: Path) -> None:
     (folder / "alpha.txt").write_text("x" * 1234)
     (folder / "zeta").mkdir()
 
-    said = use(agent, "list_files")
-
-    assert said.splitlines() == ["zeta/", "alpha.txt  1,234 bytes"]
+    assert use(agent, "list_files").splitlines() == ["zeta/", "alpha.txt  1,234 bytes"]
 
 
 def test_a_long_listing_says_how_much_is_missing(agent: Agent, folder: Path) -> None:
@@ -102,22 +94,18 @@ def test_a_file_is_read_page_by_page(agent: Agent, folder: Path) -> None:
     assert last.splitlines()[0] == "numbers.txt: lines 401 to 500 of 500."
 
 
-def test_a_page_ends_where_the_result_would_grow_too_long(agent: Agent, folder: Path) -> None:
+def test_a_page_ends_where_the_result_would_grow_too_long_and_one_endless_line_is_cut(
+    agent: Agent, folder: Path
+) -> None:
     (folder / "wide.txt").write_text(f"{'x' * 30_000}\n" * 10)
-
-    said = use(agent, "read_file", path="wide.txt")
-
-    assert said.startswith("wide.txt: lines 1 to 3 of 10. Read on with start_line=4.")
-    assert len(said) < MAX_RESULT_CHARS + 200
-
-
-def test_one_endless_line_is_cut_and_says_so(agent: Agent, folder: Path) -> None:
     (folder / "one.json").write_text("x" * 250_000)
 
-    said = use(agent, "read_file", path="one.json")
+    wide, endless = (use(agent, "read_file", path=name) for name in ("wide.txt", "one.json"))
 
-    assert said.endswith("x … (the line has 250,000 characters)")
-    assert said.startswith("one.json: lines 1 to 1 of 1.")
+    assert wide.startswith("wide.txt: lines 1 to 3 of 10. Read on with start_line=4.")
+    assert len(wide) < MAX_RESULT_CHARS + 200
+    assert endless.startswith("one.json: lines 1 to 1 of 1.")
+    assert endless.endswith("x … (the line has 250,000 characters)")
 
 
 def test_chinese_and_windows_line_ends_are_text(agent: Agent, folder: Path) -> None:

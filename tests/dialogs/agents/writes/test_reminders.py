@@ -57,28 +57,26 @@ def everything(dialog: Dialog) -> tuple[object, ...]:
 # --- Numbers and order ------------------------------------------------------------------------
 
 
-def test_a_new_reminder_stands_at_the_end_under_the_next_number(dialog: Dialog) -> None:
+def test_a_new_reminder_stands_at_the_end_under_the_next_number_and_none_is_used_again(dialog: Dialog) -> None:
     three(dialog)
     move_reminder(dialog=dialog, number=3, up=True)
-
     assert note(dialog).number == 4
     assert kept(dialog) == [1, 3, 2, 4]
 
+    remove_reminder(dialog=dialog, number=4)
 
-def test_the_number_of_a_removed_reminder_is_never_used_again(dialog: Dialog) -> None:
-    three(dialog)
-    remove_reminder(dialog=dialog, number=3)
-
-    assert note(dialog).number == 4
+    assert note(dialog).number == 5
 
 
 def test_every_dialog_counts_its_own_reminders(dialog: Dialog) -> None:
     other = Dialog.objects.create(owner=dialog.owner, agent=dialog.agent, llm=dialog.llm, active_at=timezone.now())
     Course.objects.create(dialog=other, number=1)
     note(other)
+    with pytest.raises(DialogError, match="There are: none"):
+        remove_reminder(dialog=dialog, number=1)
 
     assert note(dialog).number == 1
-    with pytest.raises(DialogError):
+    with pytest.raises(DialogError, match="There are: 1"):
         remove_reminder(dialog=dialog, number=2)
 
 
@@ -96,13 +94,15 @@ def test_a_reminder_moves_past_its_neighbour_or_stays_at_the_end(
     assert kept(dialog) == order
 
 
-def test_a_move_does_not_stop_at_what_was_removed(dialog: Dialog) -> None:
+def test_a_move_does_not_stop_at_what_was_removed_which_comes_back_at_the_end_under_its_number(dialog: Dialog) -> None:
     three(dialog)
     remove_reminder(dialog=dialog, number=2)
 
     move_reminder(dialog=dialog, number=3, up=True)
-
     assert kept(dialog) == [3, 1]
+
+    restore_reminder(dialog=dialog, number=2)
+    assert kept(dialog) == [3, 1, 2]
 
 
 def test_reminders_at_one_place_can_be_moved_apart(dialog: Dialog) -> None:
@@ -112,15 +112,6 @@ def test_reminders_at_one_place_can_be_moved_apart(dialog: Dialog) -> None:
     move_reminder(dialog=dialog, number=1, up=False)
 
     assert kept(dialog) == [2, 1, 3]
-
-
-def test_a_restored_reminder_comes_back_at_the_end_under_its_number(dialog: Dialog) -> None:
-    three(dialog)
-    remove_reminder(dialog=dialog, number=1)
-
-    restore_reminder(dialog=dialog, number=1)
-
-    assert kept(dialog) == [2, 3, 1]
 
 
 # --- Texts ------------------------------------------------------------------------------------
@@ -163,29 +154,18 @@ def test_a_dialog_keeps_fifty_reminders_and_no_more(dialog: Dialog) -> None:
     assert len(kept(dialog)) == MOST_REMINDERS
 
 
-def test_a_taskdoc_may_be_emptied(dialog: Dialog) -> None:
-    write_taskdoc(dialog=dialog, content="Build a boat")
-
-    write_taskdoc(dialog=dialog, content=" ")
-
-    assert Dialog.objects.get().taskdoc == ""
-
-
-def test_a_taskdoc_has_a_largest_size(dialog: Dialog) -> None:
+def test_a_taskdoc_has_a_largest_size_and_may_be_emptied(dialog: Dialog) -> None:
     write_taskdoc(dialog=dialog, content="x" * TASKDOC_CHARS)
 
     with pytest.raises(DialogError, match="100,000 characters"):
         write_taskdoc(dialog=dialog, content="y" * (TASKDOC_CHARS + 1))
-
     assert Dialog.objects.get().taskdoc == "x" * TASKDOC_CHARS
+
+    write_taskdoc(dialog=dialog, content=" ")
+    assert Dialog.objects.get().taskdoc == ""
 
 
 # --- Refusals that both sides understand ---------------------------------------------------------
-
-
-def test_without_any_reminder_the_refusal_says_none(dialog: Dialog) -> None:
-    with pytest.raises(DialogError, match="There are: none"):
-        remove_reminder(dialog=dialog, number=1)
 
 
 @EVERY_WRITE

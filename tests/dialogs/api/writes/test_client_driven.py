@@ -185,23 +185,19 @@ def test_a_look_at_another_version_answers_no_call_of_the_clients(key: ApiKey, l
     assert ToolCall.objects.get(call_id="c1").result_message is None
 
 
-def test_a_running_turn_can_be_stopped(key: ApiKey, llm: LLM) -> None:
+@pytest.mark.parametrize("stop", [messages.request_stop, trash_dialog])
+def test_a_running_turn_can_be_stopped_and_the_trash_gives_it_back_at_rest(
+    key: ApiKey, llm: LLM, stop: Callable[..., object]
+) -> None:
     running = ask(key, llm, user("Hello"))
 
-    messages.request_stop(dialog=running)
+    stop(dialog=running)
 
     running.refresh_from_db()
     assert running.stop_requested
-
-
-def test_the_trash_stops_it_and_gives_it_back_at_rest(key: ApiKey, llm: LLM) -> None:
-    running = ask(key, llm, user("Hello"))
-
-    assert trash_dialog(dialog=running).stop_requested
-    Dialog.objects.update(lease_until=None)
-    restored = restore_dialog(dialog=running)
-
-    assert restored.trashed_at is None
+    if running.trashed_at:
+        Dialog.objects.update(lease_until=None)
+        assert restore_dialog(dialog=running).trashed_at is None
 
 
 @pytest.fixture
@@ -219,26 +215,32 @@ def compacted(dialog: Dialog, alice: User) -> CompactionRun:
     return run
 
 
-def test_a_person_compacts_undoes_and_redoes_what_the_model_sees(long: Dialog, alice: User) -> None:
+def test_a_person_compacts_undoes_redoes_and_brings_back_what_the_model_sees(
+    long: Dialog, alice: User, key: ApiKey, llm: LLM
+) -> None:
     run = compacted(long, alice)
     assert run.status == "applied", run.reason
 
     view_changes.undo(dialog=long, run_id=run.pk, by=alice)
     assert long.courses.get().head_run is None
     view_changes.redo(dialog=long, run_id=run.pk, by=alice)
-
     assert long.courses.get().head_run == run
 
-
-def test_a_person_brings_back_what_a_compaction_took(long: Dialog, alice: User) -> None:
-    run = compacted(long, alice)
     gone = long.messages.get(pk=run.removed[-1])
-
     bring_back(dialog=long, message_id=gone.pk, by=alice)
-
     head = long.courses.get().head_run
     assert head is not None
     assert gone.pk in {entry.get("message") for entry in head.view}
+
+
+def test_the_next_request_compacts_again_what_a_person_undid(long: Dialog, alice: User, key: ApiKey, llm: LLM) -> None:
+    run = compacted(long, alice)
+    view_changes.undo(dialog=long, run_id=run.pk, by=alice)
+    assert long.courses.get().guard_held
+
+    assert ask(key, llm, *TURNS, assistant("Hi."), user("Go on")) == long
+
+    assert not long.courses.get().guard_held
 
 
 def test_what_nobody_answered_stays_in_what_the_model_sees(alice: User, key: ApiKey, llm: LLM) -> None:
@@ -273,13 +275,3 @@ def test_a_person_begins_afresh_for_the_model(long: Dialog, alice: User) -> None
     run.refresh_from_db()
     assert run.status == "applied"
     assert "handover" in {entry.get("kind") for entry in run.view}
-
-
-def test_the_next_request_compacts_again_what_a_person_undid(long: Dialog, alice: User, key: ApiKey, llm: LLM) -> None:
-    run = compacted(long, alice)
-    view_changes.undo(dialog=long, run_id=run.pk, by=alice)
-    assert long.courses.get().guard_held
-
-    assert ask(key, llm, *TURNS, assistant("Hi."), user("Go on")) == long
-
-    assert not long.courses.get().guard_held

@@ -55,6 +55,20 @@ def test_a_phase_has_the_seeds_icon_and_message(dialog: Dialog, phase: str, icon
     assert (card.phase, card.icon, card.message) == (phase, icon, message)
 
 
+def test_every_other_strategy_and_a_recovery_that_drops_the_oldest_have_words_of_their_own(dialog: Dialog) -> None:
+    values = dump(ContextConfig(recovery_mode=RecoveryMode.TRUNCATE))
+    ContextSettings.objects.update_or_create(pk=1, defaults={"values": values})
+    said = {}
+    for phase in {*REGISTRY, "fresh_start", "recovery", "detection"}:
+        CompactionRun.objects.all().delete()
+        a_run(dialog, phase=phase)
+        said[phase] = card_of(dialog).message
+
+    assert said.pop("recovery") == "Overflow detected – dropping the oldest messages"
+    checking = said.pop("detection")
+    assert all(words.endswith("…") and words != checking for words in said.values())
+
+
 @pytest.mark.parametrize(
     ("before", "after", "words"), [(2100, 300, "2.1k → 300"), (900, 300, "900 → 300"), (12_000, 1500, "12k → 1.5k")]
 )
@@ -71,19 +85,6 @@ def test_a_summary_of_which_nothing_is_known_claims_nothing(dialog: Dialog) -> N
     a_run(dialog, phase="summarize_old", steps=[a_step("trim_payloads", 4500, 4000)])
 
     assert card_of(dialog).message == "Summarizing old context…"
-
-
-@pytest.mark.parametrize(
-    "name",
-    [name for name in (*REGISTRY, "fresh_start") if name not in {row[0] for row in DEFAULTS} | {"summarize_old"}],
-)
-def test_every_other_strategy_has_words_of_its_own(dialog: Dialog, name: str) -> None:
-    a_run(dialog, phase=name)
-
-    card = card_of(dialog)
-
-    assert card.message.endswith("…")
-    assert card.message != "Checking context length…"
 
 
 @pytest.mark.parametrize(
@@ -137,32 +138,26 @@ def test_the_bar_is_the_share_of_the_limit(dialog: Dialog, phase: str, now: int 
 
 
 @pytest.mark.parametrize(
-    ("phase", "now", "priority", "tone"),
+    ("fields", "tone"),
     [
-        ("hybrid", 3000, None, "normal"),
-        ("hybrid", 3000, 2, "normal"),
-        ("hybrid", 3000, 1, "p1"),
-        ("hybrid", 4001, 1, "warning"),
-        ("hybrid", 4000, 1, "p1"),  # at the threshold is not above it
-        ("recovery", 4500, 1, "recovery"),
-        ("handover", 1000, 1, "recovery"),
-        ("detection", None, 1, "warning"),  # the guard began it: it is over the threshold
+        ({"phase": "hybrid", "tokens_now": 3000}, "normal"),
+        ({"phase": "hybrid", "tokens_now": 3000, "priority": 2}, "normal"),
+        ({"phase": "hybrid", "tokens_now": 3000, "priority": 1}, "p1"),
+        ({"phase": "hybrid", "tokens_now": 4001, "priority": 1}, "warning"),
+        ({"phase": "hybrid", "tokens_now": 4000, "priority": 1}, "p1"),  # at the threshold is not above it
+        ({"phase": "recovery", "tokens_now": 4500, "priority": 1}, "recovery"),
+        ({"phase": "handover", "tokens_now": 1000, "priority": 1}, "recovery"),
+        ({"phase": "detection", "priority": 1}, "warning"),  # the guard began it: it is over the threshold
+        ({"status": "failed", "estimated_after": 3000}, "recovery"),
+        ({"estimated_after": 3000, **TRUNCATED}, "warning"),
     ],
 )
-def test_recovery_goes_before_warning_before_p1_before_normal(
-    dialog: Dialog, phase: str, now: int | None, priority: int | None, tone: str
+def test_recovery_and_failure_go_before_warning_before_p1_before_normal(
+    dialog: Dialog, fields: dict[str, Any], tone: str
 ) -> None:
-    a_run(dialog, phase=phase, tokens_now=now, priority=priority)
+    a_run(dialog, **fields)
 
     assert card_of(dialog).tone == tone
-
-
-def test_a_failure_is_red_and_a_truncation_warns(dialog: Dialog) -> None:
-    a_run(dialog, status="failed", estimated_after=3000)
-    failed = card_of(dialog).tone
-    a_run(dialog, status="applied", recovered="truncate", estimated_after=3000)
-
-    assert (failed, card_of(dialog).tone) == ("recovery", "warning")
 
 
 @pytest.mark.parametrize(
@@ -173,6 +168,7 @@ def test_a_failure_is_red_and_a_truncation_warns(dialog: Dialog) -> None:
         (3, "", "P3"),
         (1, "Contract", "P1: Contract"),
         (None, "Contract", ""),
+        (1, "pinned", "P1: pinned"),
     ],
 )
 def test_the_badge_names_the_highest_priority_and_its_area(
@@ -207,16 +203,24 @@ def test_the_details_tell_what_it_took_and_what_it_left(dialog: Dialog) -> None:
     assert (details.kept, details.facts, details.losses) == (1, 2, ("/srv/old",))
 
 
-def test_a_dialog_that_was_never_compacted_has_no_card(dialog: Dialog) -> None:
+def test_a_dialog_that_was_never_compacted_and_a_course_that_was_left_have_no_card(dialog: Dialog) -> None:
+    assert compaction_card(dialog) is None
+    a_run(dialog, status="failed", finished_at=timezone.now())
+    assert compaction_card(dialog) is not None
+
+    a_course(dialog)
+
     assert compaction_card(dialog) is None
 
 
-def test_a_success_goes_after_the_seconds_that_the_person_chose(dialog: Dialog) -> None:
-    run = an_applied_run(dialog)
-    assert card_of(dialog).hides_after == 3
+def test_who_wants_no_card_or_p1_not_highlighted_gets_none_or_a_plain_one(dialog: Dialog) -> None:
+    a_run(dialog, priority=1, tokens_now=1000)
 
-    long_ago(run)
+    display = CompactionDisplay.objects.create(user=dialog.owner, highlight_p1=False)
+    assert card_of(dialog).tone == "normal"
 
+    display.show = False
+    display.save()
     assert compaction_card(dialog) is None
 
 
@@ -237,27 +241,6 @@ def test_what_ended_a_day_ago_is_no_news(dialog: Dialog, status: str) -> None:
     assert compaction_card(dialog) is None
 
 
-def test_a_course_that_was_left_has_no_card(dialog: Dialog) -> None:
-    a_run(dialog, status="failed", finished_at=timezone.now())
-    a_course(dialog)
-
-    assert compaction_card(dialog) is None
-
-
-def test_a_recovery_that_drops_the_oldest_says_so(dialog: Dialog) -> None:
-    values = dump(ContextConfig(recovery_mode=RecoveryMode.TRUNCATE))
-    ContextSettings.objects.update_or_create(pk=1, defaults={"values": values})
-    a_run(dialog, phase="recovery")
-
-    assert card_of(dialog).message == "Overflow detected – dropping the oldest messages"
-
-
-def test_a_pin_is_called_a_pin(dialog: Dialog) -> None:
-    a_run(dialog, priority=1, priority_area="pinned")
-
-    assert card_of(dialog).badge == "P1: pinned"
-
-
 def test_a_draft_that_was_applied_later_counts_from_then(dialog: Dialog) -> None:
     run = an_applied_run(dialog)
 
@@ -266,29 +249,17 @@ def test_a_draft_that_was_applied_later_counts_from_then(dialog: Dialog) -> None
     assert card_of(dialog).phase == "success"
 
 
-def test_who_wants_no_card_gets_none(dialog: Dialog) -> None:
-    a_run(dialog)
-
-    CompactionDisplay.objects.create(user=dialog.owner, show=False)
-
-    assert compaction_card(dialog) is None
-
-
-def test_p1_is_not_highlighted_for_who_does_not_want_it(dialog: Dialog) -> None:
-    a_run(dialog, priority=1, tokens_now=1000)
-
-    CompactionDisplay.objects.create(user=dialog.owner, highlight_p1=False)
-
-    assert card_of(dialog).tone == "normal"
-
-
-def test_only_the_view_that_holds_can_be_undone(dialog: Dialog) -> None:
+def test_a_success_goes_after_the_seconds_that_the_person_chose_and_only_a_view_that_holds_can_be_undone(
+    dialog: Dialog,
+) -> None:
     run = an_applied_run(dialog)
-    assert card_of(dialog).may_undo
+    assert (card_of(dialog).hides_after, card_of(dialog).may_undo) == (3, True)
 
     Course.objects.filter(pk=run.course_id).update(head_run=None)
-
     assert not card_of(dialog).may_undo
+
+    long_ago(run)
+    assert compaction_card(dialog) is None
 
 
 @pytest.mark.parametrize(

@@ -54,17 +54,11 @@ def test_a_run_stands_after_the_message_at_which_it_began(dialog: Dialog) -> Non
     post_message(dialog=dialog, content="One")
     an_answer(dialog)
     an_applied_run(dialog)
+    assert kinds(dialog) == ["message", "message", "compaction"]
+
     post_message(dialog=dialog, content="Two")
 
     assert kinds(dialog) == ["message", "message", "compaction", "message"]
-
-
-def test_a_run_without_messages_after_it_stands_at_the_end(dialog: Dialog) -> None:
-    post_message(dialog=dialog, content="One")
-    an_answer(dialog)
-    a_run(dialog)
-
-    assert kinds(dialog) == ["message", "message", "compaction"]
 
 
 def test_an_answer_that_is_being_made_stands_after_the_compaction_before_it(dialog: Dialog) -> None:
@@ -242,23 +236,18 @@ def test_an_undone_run_that_nobody_brings_again_says_no_such_thing(
 def test_what_the_view_leaves_out_is_archived_until_it_is_undone(alice: User, dialog: Dialog) -> None:
     a_history(dialog, pairs=12)
     run = compacted(dialog, alice)
+    dialog.refresh_from_db()
+    post_message(dialog=dialog, content="And now?")
 
     archived = {row.message.pk for row in messages(dialog) if row.is_archived}
     assert archived == set(run.removed)
     assert archived
 
+    Dialog.objects.update(answer_due=False, handled_seq=10**6)
+    dialog.refresh_from_db()
     undo(dialog=dialog, run_id=run.pk, by=alice)
 
     assert not any(row.is_archived for row in messages(dialog))
-
-
-def test_what_was_said_after_a_compaction_is_not_archived(alice: User, dialog: Dialog) -> None:
-    a_history(dialog, pairs=12)
-    compacted(dialog, alice)
-    dialog.refresh_from_db()
-    post_message(dialog=dialog, content="And now?")
-
-    assert not messages(dialog)[-1].is_archived
 
 
 def test_a_shorter_text_in_the_view_is_said(dialog: Dialog) -> None:
@@ -334,19 +323,11 @@ def test_a_mark_changes_its_row(dialog: Dialog) -> None:
 def test_pins_above_a_quarter_of_the_window_are_warned_of_where_the_last_was_set(dialog: Dialog) -> None:
     small, large = a_history(dialog, pairs=2, sentences=16)[1:3]
     set_pin(dialog=dialog, message_id=small.pk, pinned=True)
+    assert not any(row.pinned_share for row in messages(dialog)), "few pins"
     dialog.llm.context_length, dialog.llm.optimal_max_tokens = 1200, None
     dialog.llm.save()
     assert [row.message for row in messages(dialog) if row.pinned_share] == [small]
 
     set_pin(dialog=dialog, message_id=large.pk, pinned=True)
 
-    warned = [row.message for row in messages(dialog) if row.pinned_share]
-    assert warned == [large]
-
-
-def test_few_pins_are_not_warned_of(dialog: Dialog) -> None:
-    message = a_history(dialog, pairs=1)[0]
-
-    set_pin(dialog=dialog, message_id=message.pk, pinned=True)
-
-    assert not any(row.pinned_share for row in messages(dialog))
+    assert [row.message for row in messages(dialog) if row.pinned_share] == [large]

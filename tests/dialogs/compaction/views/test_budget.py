@@ -47,6 +47,19 @@ def test_what_was_reported_and_belongs_to_no_category_is_told(as_alice: Client, 
     assert "Last request 640as reported; the categories came to ≈600, so 40 belong to none" in text
 
 
+def test_where_the_categories_came_to_more_than_was_reported_none_belong_to_no_category(
+    as_alice: Client, dialog: Dialog
+) -> None:
+    post_message(dialog=dialog, content="Hello")
+    made = an_answer(dialog, "Hi.").generation
+    made.prompt_tokens, made.manifest = 600, {"estimated": 601}
+    made.save()
+
+    text = words(page(as_alice, url(dialog), headers=HTMX))
+
+    assert "Last request 600as reported; the categories came to ≈601 " in text
+
+
 def test_once_something_was_measured_it_says_how_the_estimate_differs(as_alice: Client, dialog: Dialog) -> None:
     post_message(dialog=dialog, content="Hello")
     difference = "Estimated for the next request. The meter shows what the provider measured of the last one."

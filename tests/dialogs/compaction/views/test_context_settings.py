@@ -103,60 +103,43 @@ def test_the_log_of_rewards_is_taken_out_and_leaves_a_trace(
     assert as_alice.get(f"{URL}rewards.jsonl").status_code == 405
 
 
-def test_alice_finds_the_page_in_the_menu(as_alice: Client) -> None:
-    assert URL in page(as_alice, "/").links()
-
-
 # --- What stands there ---------------------------------------------------------------------------------------------
 
 
 def test_a_fresh_install_shows_the_seeds_numbers(as_alice: Client, agent: Agent) -> None:
+    """Every LLM with its ceilings, and what each way of compacting does."""
+    assert URL in page(as_alice, "/").links()
+
     found = page(as_alice, URL)
 
-    assert [field(found, name)["value"] for name in ("min_limit", "default_limit", "warning_threshold")] == [
-        "3500",
-        "5000",
-        "0.8",
-    ]
+    numbers = [field(found, name)["value"] for name in ("min_limit", "default_limit", "warning_threshold")]
+    assert numbers == ["3500", "5000", "0.8"]
     assert field(found, "breaking_strategy.summarize_old.old_threshold")["placeholder"] == "0.6"
     assert field(found, "payloads.max_text_chars")["placeholder"] == "1,000"
-    assert "Same as current agent Helper" in words(found)
+    said = words(found)
+    for told in (
+        "Same as current agent Helper",
+        "scripted/tiny—1,000500900",
+        "Passages first",
+        "Passages keep the sentences, records and lines that will be needed, word for word",
+        "The chain first",
+        "The chain runs the strategies below in their order.",
+        "Without a model, LM Studio's dialogs are compacted as all others are",
+    ):
+        assert told in said
     assert found.offences == []
 
 
-def test_a_type_that_follows_the_default_shows_it_in_a_field_that_is_off(as_alice: Client) -> None:
+def test_what_follows_the_default_stands_in_a_field_that_is_off_and_what_is_the_guards_in_none(
+    as_alice: Client,
+) -> None:
     found = page(as_alice, URL)
 
     follows, own = field(found, "per_llm[0].limit"), field(found, "per_llm[1].limit")
     assert ("disabled" in follows, follows["placeholder"], follows["value"]) == (True, "5,000", "")
     assert ("disabled" in own, own["value"]) == (False, "8000")
-
-
-def test_the_guards_own_numbers_are_told_and_cannot_be_set(as_alice: Client) -> None:
-    found = page(as_alice, URL)
-
     assert "Three numbers are no settings" in words(found)
     assert not {"80", "90", "100", "0.9"} & {attrs.get("value") for tag, attrs in found.tags if tag == "input"}
-
-
-def test_each_way_of_compacting_says_in_one_sentence_what_it_does(as_alice: Client) -> None:
-    said = words(page(as_alice, URL))
-
-    assert "Passages first" in said
-    assert "Passages keep the sentences, records and lines that will be needed, word for word" in said
-    assert "The chain first" in said
-    assert "The chain runs the strategies below in their order." in said
-    assert "Without a model, LM Studio's dialogs are compacted as all others are" in said
-
-
-def test_every_llm_is_listed_with_its_ceilings(as_alice: Client, llm: LLM) -> None:
-    assert "scripted/tiny—1,000500900" in words(page(as_alice, URL))
-
-
-def test_an_agent_that_is_added_can_be_chosen(as_alice: Client, llm: LLM) -> None:
-    Agent.objects.create(name="Pruner", slug="pruner", llm=llm)
-
-    assert "Pruner · tiny" in words(page(as_alice, URL))
 
 
 # --- Saving --------------------------------------------------------------------------------------------------------
@@ -382,10 +365,17 @@ def test_rows_come_and_go_and_the_keyboard_goes_to_the_new_one(
     assert focus_of(found) == [focused]
 
 
-def test_the_first_wrong_field_is_where_one_goes_on(as_alice: Client, fields: Fields) -> None:
-    found = post(as_alice, fields, status=422, do="save", goal="9")
+@pytest.mark.parametrize(
+    ("wrong", "focused"), [({"goal": "9"}, "setting-goal"), ({CHAIN: ["hybrid"]}, "chain-addable")]
+)
+def test_the_first_wrong_field_is_where_one_goes_on_and_is_told_why(
+    as_alice: Client, fields: Fields, wrong: dict[str, Any], focused: str
+) -> None:
+    found = post(as_alice, fields, status=422, do="save", **wrong)
 
-    assert focus_of(found) == ["setting-goal"]
+    assert focus_of(found) == [focused]
+    (why,) = [attrs["aria-describedby"] for _tag, attrs in found.tags if attrs.get("id") == focused]
+    assert "error-note" in [attrs.get("class") for _tag, attrs in found.tags if attrs.get("id") in str(why).split()]
 
 
 def test_a_script_gets_the_form_alone(as_alice: Client, fields: Fields) -> None:
@@ -505,14 +495,6 @@ def test_a_wrong_limit_of_a_type_that_follows_the_default_can_be_corrected(as_al
     assert focus_of(found) == [shown["id"]]
 
 
-def test_a_wrong_chain_gives_the_focus_to_its_list_which_is_told_why(as_alice: Client, fields: Fields) -> None:
-    found = post(as_alice, fields, **{CHAIN: ["hybrid"]}, status=422)
-
-    assert focus_of(found) == ["chain-addable"]
-    why = next(attrs["aria-describedby"] for _tag, attrs in found.tags if attrs.get("id") == "chain-addable")
-    assert [attrs["class"] for _tag, attrs in found.tags if attrs.get("id") == why] == ["error-note"]
-
-
 def test_a_wrong_default_is_told_once_and_not_of_the_types_that_follow_it(as_alice: Client, fields: Fields) -> None:
     row = {"per_llm[7].type": "new", "per_llm[7].follow_default": "on"}
 
@@ -612,22 +594,18 @@ def test_a_number_of_many_digits_is_saved_by_the_page_too(as_alice: Client) -> N
     assert context_config().per_llm[0].limit == 12_345_678_901
 
 
-def test_settings_of_agents_that_need_the_files_own_threshold_are_saved(as_alice: Client, agent: Agent) -> None:
+@pytest.mark.parametrize("threshold", ["0.9", "0.8"])
+def test_settings_of_agents_that_need_the_files_own_threshold_are_saved_unless_it_is_taken_back(
+    as_alice: Client, agent: Agent, threshold: str
+) -> None:
     text = "context_config: {warning_threshold: 0.9, accept: 0.9}\nagents: {helper: {goal: 0.85}}\n"
+    fields, is_saved = sent(upload(as_alice, text), "context-form"), threshold == "0.9"
 
-    post(as_alice, sent(upload(as_alice, text), "context-form"), do="save")
+    status = 200 if is_saved else 422
+    found = post(as_alice, fields, status=status, do="save", warning_threshold=threshold, accept=threshold)
 
-    assert Agent.objects.get().own_settings == '{"goal": 0.85}'
-
-
-def test_settings_of_agents_that_make_no_sense_any_more_are_told(as_alice: Client, agent: Agent) -> None:
-    text = "context_config: {warning_threshold: 0.9, accept: 0.9}\nagents: {helper: {goal: 0.85}}\n"
-    fields = sent(upload(as_alice, text), "context-form")
-
-    found = post(as_alice, fields, status=422, do="save", warning_threshold="0.8", accept="0.8")
-
-    assert "agents.helper: Must be below the warning threshold of 0.8." in words(found)
-    assert Agent.objects.get().own_settings == ""
+    assert ("agents.helper: Must be below the warning threshold of 0.8." in words(found)) is not is_saved
+    assert Agent.objects.get().own_settings == ('{"goal": 0.85}' if is_saved else "")
 
 
 def test_an_agent_that_was_deleted_meanwhile_takes_only_its_own_with_it(
@@ -694,12 +672,16 @@ def test_an_llm_type_has_a_chain_of_its_own(as_alice: Client, fields: Fields) ->
     assert "own:" in as_alice.get(f"{URL}export.yaml").content.decode()
 
 
-def test_agents_with_settings_of_their_own_are_named(as_alice: Client, agent: Agent) -> None:
-    assert "Agents with settings of their own" not in Page(as_alice.get(URL).content.decode()).text
+def test_an_agent_that_is_added_can_be_chosen_and_one_with_settings_of_its_own_is_named(
+    as_alice: Client, llm: LLM
+) -> None:
+    Agent.objects.create(name="Pruner", slug="pruner", llm=llm)
+    said = words(page(as_alice, URL))
+    assert ("Pruner · tiny" in said, "Agents with settings of their own" in said) == (True, False)
 
     Agent.objects.update(own_settings='{"how": "chain"}')
 
-    assert f"Agents with settings of their own: {agent.name}" in words(Page(as_alice.get(URL).content.decode()))
+    assert "Agents with settings of their own: Pruner" in words(page(as_alice, URL))
 
 
 def test_other_peoples_dialogs_are_not_looked_at(as_alice: Client, dialog: Dialog, bob: User, fields: Fields) -> None:

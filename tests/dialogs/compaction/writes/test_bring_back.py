@@ -66,22 +66,27 @@ def compact(dialog: Dialog, by: User) -> CompactionRun:
     return run
 
 
-def test_a_message_stands_again_where_it_was_said(
+def test_a_message_stands_again_where_it_was_said_is_undone_done_again_and_then_kept(
     alice: User, dialog: Dialog, lost: Message, history: list[Message]
 ) -> None:
+    before = sent(dialog)
     run = bring_back(dialog=dialog, message_id=lost.pk, by=alice)
 
-    texts = sent(dialog)
-    assert texts[:5] == [
-        history[0].content,
-        history[1].content,
-        "Summary of 6 messages",
-        lost.content,
-        history[8].content,
-    ]
+    after = sent(dialog)
+    first, second, later = history[0].content, history[1].content, history[8].content
+    assert after[:5] == [first, second, "Summary of 6 messages", lost.content, later]
     assert (run.status, run.trigger, run.requested_by, run.steps) == (Status.APPLIED, "manual", alice, [])
     assert lost.pk not in run.removed
     assert run.estimated_after > run.estimated_before
+
+    undo(dialog=dialog, run_id=run.pk, by=alice)
+    assert sent(dialog) == before
+    redo(dialog=dialog, run_id=run.pk, by=alice)
+    assert sent(dialog) == after
+
+    compact(dialog, alice)
+    assert MessageMark.objects.get(message=lost).pinned
+    assert lost.content in sent(dialog)
 
 
 def test_a_shortened_message_is_whole_again(alice: User, dialog: Dialog, history: list[Message]) -> None:
@@ -91,18 +96,6 @@ def test_a_shortened_message_is_whole_again(alice: User, dialog: Dialog, history
     bring_back(dialog=dialog, message_id=history[4].pk, by=alice)
 
     assert sent(dialog) == [one.content for one in history]
-
-
-def test_it_can_be_undone_and_done_again(alice: User, dialog: Dialog, lost: Message) -> None:
-    before = sent(dialog)
-    run = bring_back(dialog=dialog, message_id=lost.pk, by=alice)
-    after = sent(dialog)
-
-    undo(dialog=dialog, run_id=run.pk, by=alice)
-    undone = sent(dialog)
-    redo(dialog=dialog, run_id=run.pk, by=alice)
-
-    assert (undone, sent(dialog)) == (before, after)
 
 
 def test_to_undo_it_takes_its_pin_back_and_no_other(alice: User, dialog: Dialog, lost: Message) -> None:
@@ -116,15 +109,6 @@ def test_to_undo_it_takes_its_pin_back_and_no_other(alice: User, dialog: Dialog,
 
     assert undone == {later.pk}
     assert set(MessageMark.objects.filter(pinned=True).values_list("message_id", flat=True)) == {later.pk, lost.pk}
-
-
-def test_the_next_compaction_keeps_the_message(alice: User, dialog: Dialog, lost: Message) -> None:
-    bring_back(dialog=dialog, message_id=lost.pk, by=alice)
-
-    compact(dialog, alice)
-
-    assert MessageMark.objects.get(message=lost).pinned
-    assert lost.content in sent(dialog)
 
 
 def test_a_line_stands_as_a_quote_and_outlives_compactions(alice: User, dialog: Dialog, lost: Message) -> None:

@@ -76,15 +76,20 @@ def history(dialog: Dialog) -> None:
     a_history(dialog, pairs=12)
 
 
-def test_undo_restores_the_exact_earlier_request(alice: User, dialog: Dialog) -> None:
+def test_undo_restores_the_exact_earlier_request_and_redo_lets_the_view_hold_again(alice: User, dialog: Dialog) -> None:
     before = next_request(dialog)
     run = compacted(dialog, alice)
-    assert next_request(dialog) != before
+    small = next_request(dialog)
+    assert small != before
 
     undo(dialog=dialog, run_id=run.pk, by=alice)
-
     assert status_of(run) == Status.UNDONE
     assert next_request(dialog) == before
+
+    redo(dialog=dialog, run_id=run.pk, by=alice)
+    assert status_of(run) == Status.APPLIED
+    assert next_request(dialog) == small
+    assert list(ViewChange.objects.values_list("why", flat=True)) == ["applied", "undone", "redone"]
 
 
 def test_undo_keeps_what_was_said_since(alice: User, dialog: Dialog) -> None:
@@ -99,18 +104,6 @@ def test_undo_keeps_what_was_said_since(alice: User, dialog: Dialog) -> None:
     after = next_request(dialog)
     assert after.messages[: len(before.messages)] == before.messages
     assert [message.content for message in after.messages[len(before.messages) :]] == ["And now?", "Now it rains."]
-
-
-def test_redo_lets_the_same_view_hold_again(alice: User, dialog: Dialog) -> None:
-    run = compacted(dialog, alice)
-    small = next_request(dialog)
-    undo(dialog=dialog, run_id=run.pk, by=alice)
-
-    redo(dialog=dialog, run_id=run.pk, by=alice)
-
-    assert status_of(run) == Status.APPLIED
-    assert next_request(dialog) == small
-    assert list(ViewChange.objects.values_list("why", flat=True)) == ["applied", "undone", "redone"]
 
 
 def test_an_undone_runs_card_shows_what_the_model_sees_now(alice: User, dialog: Dialog) -> None:
@@ -155,9 +148,13 @@ def test_redo_is_refused_once_another_compaction_holds(alice: User, dialog: Dial
     assert Course.objects.get().head_run == second
 
 
-def test_what_holds_after_an_edit_can_be_undone_and_redone(alice: User, dialog: Dialog, edited: Edited) -> None:
+def test_what_holds_after_an_edit_can_be_undone_and_redone_and_no_other_view(
+    alice: User, dialog: Dialog, edited: Edited
+) -> None:
     """The later compaction is of a branch that the edit left: it must not stand in the way."""
     before = next_request(dialog)
+    with pytest.raises(DialogError, match="newest"):
+        undo(dialog=dialog, run_id=edited.second.pk, by=alice)
 
     undo(dialog=dialog, run_id=edited.first.pk, by=alice)
 
@@ -165,34 +162,22 @@ def test_what_holds_after_an_edit_can_be_undone_and_redone(alice: User, dialog: 
     assert len(next_request(dialog).messages) > len(before.messages)
     redo(dialog=dialog, run_id=edited.first.pk, by=alice)
     assert next_request(dialog) == before
+    changes = ViewChange.objects.order_by("-id").values_list("before", "after")[:2]
+    assert list(changes) == [(None, edited.first.pk), (edited.first.pk, None)]
 
 
-def test_the_version_that_was_left_keeps_its_view_meanwhile(alice: User, dialog: Dialog, edited: Edited) -> None:
-    undo(dialog=dialog, run_id=edited.first.pk, by=alice)
-
-    choose_branch(dialog=dialog, message=edited.left)
-
-    assert next_request(dialog) == edited.request
-
-
-def test_what_was_undone_stays_so_when_the_version_that_was_left_is_undone_too(
+def test_the_version_that_was_left_keeps_its_view_until_that_is_undone_too(
     alice: User, dialog: Dialog, edited: Edited
 ) -> None:
     undo(dialog=dialog, run_id=edited.first.pk, by=alice)
+
     choose_branch(dialog=dialog, message=edited.left)
+    assert next_request(dialog) == edited.request
 
     undo(dialog=dialog, run_id=edited.second.pk, by=alice)
-
     assert [status_of(edited.first), status_of(edited.second)] == [Status.UNDONE, Status.UNDONE]
     said = [message.pk for message in present_context(dialog_to_drive(dialog.pk)).branch]
     assert [entry.message_id for entry in present_context(dialog_to_drive(dialog.pk)).view or ()] == said
-
-
-def test_a_view_that_does_not_hold_here_cannot_be_undone_here(alice: User, dialog: Dialog, edited: Edited) -> None:
-    with pytest.raises(DialogError, match="newest"):
-        undo(dialog=dialog, run_id=edited.second.pk, by=alice)
-
-    assert status_of(edited.second) == Status.APPLIED
 
 
 def test_a_compaction_after_such_an_undo_stands_in_the_way_of_redo(alice: User, dialog: Dialog, edited: Edited) -> None:
@@ -215,16 +200,6 @@ def test_a_draft_made_before_such_an_undo_does_not_hold_after_it(alice: User, di
 
     with pytest.raises(DialogError, match="another way"):
         apply_draft(dialog=dialog, run_id=draft.pk, by=alice)
-
-
-def test_the_record_of_a_change_names_what_held_before_and_what_holds_now(
-    alice: User, dialog: Dialog, edited: Edited
-) -> None:
-    undo(dialog=dialog, run_id=edited.first.pk, by=alice)
-    redo(dialog=dialog, run_id=edited.first.pk, by=alice)
-
-    changes = ViewChange.objects.order_by("-id").values_list("before", "after")[:2]
-    assert list(changes) == [(None, edited.first.pk), (edited.first.pk, None)]
 
 
 def test_a_change_made_before_the_clock_went_back_stands_in_no_compactions_way(

@@ -52,49 +52,33 @@ def test_generations_without_usage_give_no_chart(count: int) -> None:
     assert found.ticks == ()
 
 
-def test_one_generation_is_one_dot_between_the_edges() -> None:
+def test_one_generation_is_one_dot_between_the_edges_and_ceilings_cross_the_chart() -> None:
     found = drawn(250)
 
     assert [(dot.number, dot.prompt_tokens, dot.level) for dot in found.dots] == [(1, 250, "healthy")]
     assert (found.first, found.last) == (1, 1)
-
-
-def test_ceilings_cross_the_chart_even_for_one_generation() -> None:
-    found = drawn(250)
-
     for line in (*found.optimal, *found.critical):
         assert [x for x, _y in places(line)] == [LEFT, WIDTH - RIGHT]
 
 
-def test_time_runs_to_the_right_and_tokens_upwards() -> None:
+def test_time_runs_to_the_right_and_tokens_upwards_in_equal_steps() -> None:
     found = drawn(100, 200, 300)
 
     xs, ys = [dot.x for dot in found.dots], [dot.y for dot in found.dots]
     assert xs == sorted(xs)
     assert (xs[0], xs[-1]) == (LEFT, WIDTH - RIGHT)
     assert ys == sorted(ys, reverse=True)
+    assert ys[0] - ys[1] == pytest.approx(ys[1] - ys[2], abs=0.2)
 
 
-def test_equal_steps_in_tokens_are_equal_steps_on_the_page() -> None:
-    first, second, third = drawn(100, 200, 300).dots
-
-    assert first.y - second.y == pytest.approx(second.y - third.y, abs=0.2)
-
-
-def test_a_generation_without_usage_breaks_the_line() -> None:
+def test_a_generation_without_usage_breaks_the_line_and_is_marked_on_the_axis_where_it_happened() -> None:
     found = drawn(100, 200, None, 300, 400)
 
     assert [len(places(line)) for line in found.lines] == [2, 2]
     assert [dot.number for dot in found.dots] == [1, 2, 4, 5]
-
-
-def test_a_gap_is_marked_on_the_axis_where_it_happened() -> None:
-    found = drawn(100, None, 300)
-
     (gap,) = found.gaps
-    assert (gap.number, gap.prompt_tokens, gap.level) == (2, None, "unknown")
-    assert gap.y == found.floor
-    assert found.dots[0].x < gap.x < found.dots[1].x
+    assert (gap.number, gap.prompt_tokens, gap.level, gap.y) == (3, None, "unknown", found.floor)
+    assert found.dots[1].x < gap.x < found.dots[2].x
 
 
 @pytest.mark.parametrize("tokens", [(None, 100, None), (100, None, None), (None, None, 100)])
@@ -113,17 +97,12 @@ def test_a_ceiling_holds_across_a_gap() -> None:
     assert len(heights((optimal,))) == 1
 
 
-def test_zero_tokens_are_drawn_on_the_floor_and_are_no_gap() -> None:
+def test_zero_tokens_are_drawn_on_the_floor_are_no_gap_and_are_not_divided_by() -> None:
     found = drawn(0, 10)
 
     assert found.dots[0].y == found.floor
     assert found.gaps == ()
-
-
-def test_nothing_but_zeros_without_ceilings_is_not_divided_by() -> None:
-    found = drawn(0, 0, optimal_max_tokens=None, critical_max_tokens=None)
-
-    assert found.lines == ()
+    assert drawn(0, 0, optimal_max_tokens=None, critical_max_tokens=None).lines == ()
 
 
 @pytest.mark.parametrize("tokens", [950, 1070, 250_000])
@@ -144,11 +123,14 @@ def test_readings_over_a_ceiling_stand_above_its_line() -> None:
     assert high < critical < middle < optimal < low
 
 
-def test_a_ceiling_far_above_what_can_be_reached_is_left_out() -> None:
-    found = drawn(100, 200, optimal_max_tokens=100_000)
+def test_a_changed_ceiling_moves_its_line_and_one_that_is_unknown_or_far_above_all_is_left_out() -> None:
+    moved = chart([a_point(100, optimal_max_tokens=500), a_point(120, optimal_max_tokens=300)])
+    far = drawn(100, 200, optimal_max_tokens=100_000)
+    unknown = drawn(100, 200, context_window=None, optimal_max_tokens=None, critical_max_tokens=None, level="unknown")
 
-    assert found.optimal == ()
-    assert found.critical
+    assert len(heights(moved.optimal)) == 2
+    assert (far.optimal, bool(far.critical)) == ((), True)
+    assert (len(unknown.dots), unknown.optimal + unknown.critical) == (2, ())
 
 
 def test_a_window_that_was_mistyped_once_does_not_flatten_the_chart() -> None:
@@ -157,19 +139,6 @@ def test_a_window_that_was_mistyped_once_does_not_flatten_the_chart() -> None:
     found = chart([slip, a_point(200, critical_max_tokens=900, optimal_max_tokens=500)])
 
     assert found.ticks[-1].label == "900"
-
-
-def test_a_changed_ceiling_moves_its_line() -> None:
-    found = chart([a_point(100, optimal_max_tokens=500), a_point(120, optimal_max_tokens=300)])
-
-    assert len(heights(found.optimal)) == 2
-
-
-def test_an_unknown_window_draws_the_tokens_without_ceilings() -> None:
-    found = drawn(100, 200, context_window=None, optimal_max_tokens=None, critical_max_tokens=None, level="unknown")
-
-    assert len(found.dots) == 2
-    assert not found.optimal + found.critical
 
 
 def test_the_axis_is_labelled_from_zero_upwards() -> None:

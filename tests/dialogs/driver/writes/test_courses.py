@@ -42,19 +42,17 @@ def opening(dialog: Dialog) -> Message:
 
 
 def test_a_new_course_begins_with_a_message_of_its_own(answered: Dialog) -> None:
+    """The agent says nothing before it is asked, and what is said then belongs to the new course."""
     course = start_course(dialog=answered)
 
     answered.refresh_from_db()
     assert (course.number, course.opened_by, answered.current_leaf) == (2, "user", opening(answered))
     assert (opening(answered).course, opening(answered).role) == (course, "user")
     assert "read_course(course=1)" in opening(answered).content
-
-
-def test_the_agent_says_nothing_before_it_is_asked(answered: Dialog) -> None:
-    start_course(dialog=answered)
-
-    answered.refresh_from_db()
     assert (answered.answer_due, answered.is_busy) == (False, False)
+    message = post_message(dialog=answered, content="Next")
+    assert isinstance(message, Message)
+    assert message.course == course
 
 
 def test_it_says_what_is_carried(answered: Dialog) -> None:
@@ -79,25 +77,19 @@ def test_a_pending_question_is_withdrawn_and_listed(answered: Dialog) -> None:
     assert "Red or blue?" in opening(answered).content
 
 
-def test_messages_after_it_belong_to_the_new_course(answered: Dialog) -> None:
-    course = start_course(dialog=answered)
-
-    message = post_message(dialog=answered, content="Next")
-
-    assert isinstance(message, Message)
-    assert message.course == course
-
-
-def test_a_course_that_has_just_begun_cannot_be_left(dialog: Dialog, answered: Dialog) -> None:
-    start_course(dialog=answered)
-
-    with pytest.raises(DialogError, match="just begun"):
-        start_course(dialog=answered)
-
-
-def test_an_empty_dialog_has_nothing_to_leave_behind(dialog: Dialog) -> None:
+def test_a_course_that_has_just_begun_cannot_be_left_nor_a_message_of_an_earlier_one_be_edited(
+    dialog: Dialog,
+) -> None:
     with pytest.raises(DialogError, match="just begun"):
         start_course(dialog=dialog)
+    first = post_message(dialog=dialog, content="Hello")
+    an_answer(dialog)
+    start_course(dialog=dialog)
+
+    with pytest.raises(DialogError, match="just begun"):
+        start_course(dialog=dialog)
+    with pytest.raises(DialogError, match="in the course"):
+        edit_message(dialog=dialog, message=first, content="Changed")
 
 
 def test_a_running_turn_is_not_cut(dialog: Dialog) -> None:
@@ -114,14 +106,6 @@ def test_nothing_begins_in_the_trash(answered: Dialog) -> None:
         start_course(dialog=answered)
 
 
-def test_a_message_of_an_earlier_course_cannot_be_edited(answered: Dialog) -> None:
-    first = Message.objects.get(content="Hello")
-    start_course(dialog=answered)
-
-    with pytest.raises(DialogError, match="in the course"):
-        edit_message(dialog=answered, message=first, content="Changed")
-
-
 def test_another_branch_begins_with_fresh_counters(answered: Dialog) -> None:
     course = answered.courses.get()
     course.level, course.countdown_turns, course.due = "critical", 0, "clear"
@@ -134,6 +118,7 @@ def test_another_branch_begins_with_fresh_counters(answered: Dialog) -> None:
 
 
 def test_going_back_to_an_earlier_branch_goes_back_to_its_course(answered: Dialog) -> None:
+    """In which its first message stays when it is edited."""
     first = Message.objects.get(content="Hello")
     edited = edit_message(dialog=answered, message=first, content="Other")
     Dialog.objects.update(answer_due=False, handled_seq=100)
@@ -145,18 +130,7 @@ def test_going_back_to_an_earlier_branch_goes_back_to_its_course(answered: Dialo
     assert answered.current_leaf is not None
     assert answered.current_leaf.course.number == 1
     assert edited.course.number == 1
-
-
-def test_the_first_message_edited_on_an_older_branch_stays_in_its_course(answered: Dialog) -> None:
-    first = Message.objects.get(content="Hello")
-    edit_message(dialog=answered, message=first, content="Other")
-    Dialog.objects.update(answer_due=False, handled_seq=100)
-    start_course(dialog=answered)
-    choose_branch(dialog=answered, message=first)
-
-    edited = edit_message(dialog=answered, message=first, content="Third")
-
-    assert edited.course.number == 1
+    assert edit_message(dialog=answered, message=first, content="Third").course.number == 1
 
 
 def test_pausing_holds_what_is_due_and_going_on_takes_it_up(answered: Dialog) -> None:

@@ -35,23 +35,20 @@ def left_by_a_dead_worker(dialog: Dialog) -> None:
     Dialog.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
 
 
-def test_a_due_dialog_can_be_claimed_once(due: Dialog) -> None:
-    claimed(due)
-
+def test_a_due_dialog_can_be_claimed_once_until_its_lease_runs_out(due: Dialog) -> None:
+    first = claimed(due)
     assert lease.claim(due.pk) is None
+
+    left_by_a_dead_worker(due)
+    lease.renew(first)
+    assert lease.claim(due.pk) is None
+
+    left_by_a_dead_worker(due)
+    assert claimed(due).token > first.token
 
 
 def test_an_idle_dialog_cannot_be_claimed(dialog: Dialog) -> None:
     assert lease.claim(dialog.pk) is None
-
-
-def test_a_dead_workers_lease_runs_out(due: Dialog) -> None:
-    first = claimed(due)
-    left_by_a_dead_worker(due)
-
-    second = claimed(due)
-
-    assert second.token > first.token
 
 
 def test_a_claim_marks_what_a_dead_worker_left_as_interrupted(due: Dialog) -> None:
@@ -61,15 +58,6 @@ def test_a_claim_marks_what_a_dead_worker_left_as_interrupted(due: Dialog) -> No
 
     running.refresh_from_db()
     assert (running.status, running.partial_text) == ("interrupted", "Once upon a")
-
-
-def test_renewing_keeps_others_out(due: Dialog) -> None:
-    claim = claimed(due)
-    left_by_a_dead_worker(due)
-
-    lease.renew(claim)
-
-    assert lease.claim(due.pk) is None
 
 
 def test_a_worker_that_was_given_up_for_dead_can_write_nothing(due: Dialog) -> None:
@@ -83,44 +71,32 @@ def test_a_worker_that_was_given_up_for_dead_can_write_nothing(due: Dialog) -> N
     assert not lease.release(late)
 
 
-def test_releasing_makes_the_dialog_idle(due: Dialog) -> None:
-    claim = claimed(due)
-
-    assert lease.release(claim)
-
-    due.refresh_from_db()
-    assert not due.is_busy
-
-
-def test_a_release_fails_when_something_new_came_up(due: Dialog) -> None:
+@pytest.mark.parametrize("halted", [False, True])
+def test_a_release_fails_when_something_new_came_up_and_keeps_the_work_due(due: Dialog, halted: bool) -> None:
     claim = claimed(due)
     post_message(dialog=due, content="And another thing")
+    if halted:
+        turns.halt(claim)
 
     assert not lease.release(claim)
 
     due.refresh_from_db()
     assert due.is_busy
-
-
-def test_a_message_that_came_meanwhile_keeps_the_work_due(due: Dialog) -> None:
-    claim = claimed(due)
-    post_message(dialog=due, content="And another thing")
-    turns.halt(claim)
-
-    assert not lease.release(claim)
-
     lease.give_back(claim)
     assert lease.claim(due.pk) is not None
 
 
-def test_a_halted_turn_wants_no_answer(due: Dialog) -> None:
+@pytest.mark.parametrize("halted", [False, True])
+def test_releasing_makes_the_dialog_idle_and_a_halted_turn_wants_no_answer(due: Dialog, halted: bool) -> None:
     claim = claimed(due)
+    if halted:
+        turns.halt(claim)
 
-    turns.halt(claim)
+    assert lease.release(claim)
 
     due.refresh_from_db()
-    assert (due.answer_due, due.stop_requested) == (False, False)
-    assert lease.release(claim)
+    assert not due.is_busy
+    assert not halted or (due.answer_due, due.stop_requested) == (False, False)
 
 
 def test_a_waiting_message_gets_its_own_turn(due: Dialog) -> None:
@@ -205,22 +181,17 @@ def fail_once(due: Dialog) -> None:
     Generation.objects.filter(pk=row.pk).update(finished_at=ended, retry_at=ended + timedelta(seconds=9))
 
 
-def test_the_sweeper_sees_what_nobody_drives(due: Dialog) -> None:
+def test_the_sweeper_and_a_person_see_what_nobody_drives(due: Dialog) -> None:
     assert due_dialogs() == [due.pk]
-
-    claimed(due)
-    assert due_dialogs() == []
-
-    left_by_a_dead_worker(due)
-    assert due_dialogs() == [due.pk]
-
-
-def test_a_person_sees_that_no_worker_has_come(due: Dialog) -> None:
     assert turn_status(due).waiting_since is not None
 
     claimed(due)
     due.refresh_from_db()
+    assert due_dialogs() == []
     assert turn_status(due).waiting_since is None
+
+    left_by_a_dead_worker(due)
+    assert due_dialogs() == [due.pk]
 
 
 def test_a_person_sees_when_the_next_try_is_due(due: Dialog) -> None:

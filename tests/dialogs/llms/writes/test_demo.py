@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from django.test import override_settings
+from django.test import Client, override_settings
 
 from dialogs.llms.writes.providers import install_demo, record_limits, retire_demo
 from dialogs.models import LLM, Agent, Provider
@@ -20,6 +20,13 @@ def test_the_demo_agent_says_what_it_is() -> None:
 
     assert agent.is_demo
     assert "do not trust" in agent.description
+
+
+def test_its_card_says_so_in_chinese_too(as_alice: Client) -> None:
+    install()
+    as_alice.cookies["django_language"] = "zh-hans"
+
+    assert "不要相信它的回答" in as_alice.get("/dialogs/new/").content.decode()
 
 
 def test_a_small_window_leaves_room_for_caution() -> None:

@@ -32,19 +32,13 @@ def test_only_the_last_typed_message_can_be_edited(dialog: Dialog) -> None:
     assert flags == [(False, False), (False, False), (True, False), (False, True)]
 
 
-def test_a_failure_with_another_try_to_come_is_no_row(dialog: Dialog) -> None:
+def test_a_failure_is_no_row_until_the_try_that_was_to_come_was_stopped(dialog: Dialog) -> None:
     ask(dialog)
     a_generation(dialog, status="failed", retry_at=timezone.now() + timedelta(seconds=5))
-
     assert kinds(dialog) == ["message"]
 
-
-def test_a_failure_is_shown_when_the_next_try_was_stopped(dialog: Dialog) -> None:
-    ask(dialog)
-    a_generation(dialog, status="failed", retry_at=timezone.now() + timedelta(seconds=5))
     dialog.answer_due, dialog.handled_seq = False, dialog.wake_seq
     dialog.save()
-
     assert kinds(dialog) == ["message", "attempt"]
 
 
@@ -155,23 +149,16 @@ def closed(dialog: Dialog) -> None:
     dialog.save()
 
 
-def test_a_result_stands_in_its_call_and_is_no_row(dialog: Dialog) -> None:
+def test_a_result_stands_in_its_call_and_neither_is_nor_counts_as_a_row(dialog: Dialog) -> None:
     calling(dialog, status="done", result="Twelve letters")
     closed(dialog)
 
     rows = messages(dialog)
-
     assert [row.message.role for row in rows] == ["user", "assistant"]
     assert [call.result for call in rows[1].calls] == ["Twelve letters"]
 
-
-def test_results_do_not_count_among_the_rows_that_are_shown(dialog: Dialog) -> None:
-    calling(dialog, status="done")
-    closed(dialog)
     an_answer(dialog, "Twelve.")
-
     shown = transcript(dialog, limit=2)
-
     assert [row.kind for row in shown.rows] == ["message", "message"]
     assert shown.hidden == 1
 
@@ -233,13 +220,15 @@ def prompted(dialog: Dialog, **fields: object) -> Message:
     return message
 
 
-def test_an_inserted_message_is_no_message_of_the_person(dialog: Dialog) -> None:
+def test_an_inserted_message_is_no_message_of_the_person_and_changes_when_the_agent_complies(dialog: Dialog) -> None:
     prompted(dialog)
 
     rows = messages(dialog)
-
     assert [(row.is_inserted, row.is_last_user) for row in rows] == [(False, True), (False, False), (True, False)]
     assert rows[-1].prompt is not None
+
+    dialog.remediation_prompts.update(curated=True)
+    assert messages(dialog)[-1].key != rows[-1].key
 
 
 def test_a_failure_after_an_inserted_message_can_be_retried(dialog: Dialog) -> None:
@@ -251,15 +240,6 @@ def test_a_failure_after_an_inserted_message_can_be_retried(dialog: Dialog) -> N
 
     assert isinstance(row, AttemptRow)
     assert row.can_retry
-
-
-def test_a_row_changes_when_the_agent_complies(dialog: Dialog) -> None:
-    prompted(dialog)
-    key = messages(dialog)[-1].key
-
-    dialog.remediation_prompts.update(curated=True)
-
-    assert messages(dialog)[-1].key != key
 
 
 @pytest.mark.parametrize(("content", "folded"), [("Go on.", False), ("word " * 60, True), ("one\n" * 5, True)])

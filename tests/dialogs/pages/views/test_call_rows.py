@@ -40,23 +40,18 @@ def with_id(found: Page, dom_id: str) -> dict[str, str | None]:
 # --- Calls -------------------------------------------------------------------------------------
 
 
-def test_a_call_that_is_tried_again_says_when_and_which_try_it_is(
-    as_alice: Client, dialog: Dialog, answer: Message
+@pytest.mark.parametrize("status", ["pending", "done"])
+def test_a_call_that_is_tried_again_says_when_and_which_try_it_is_until_it_is_over(
+    as_alice: Client, dialog: Dialog, answer: Message, status: str
 ) -> None:
     soon = timezone.now() + timedelta(seconds=8)
-    a_call(answer, attempt=2, most_attempts=3, retry_at=soon)
+    a_call(answer, status=status, attempt=2, most_attempts=3, retry_at=soon)
 
     found = shown(as_alice, dialog)
 
-    assert "trying again soon (2 of 3)" in words(found)
-    [clock] = [attrs for _tag, attrs in found.tags if attrs.get("data-words") == "trying again in %s s"]
-    assert datetime.fromisoformat(str(clock["data-until"])) == soon
-
-
-def test_a_call_that_is_over_is_not_tried_again(as_alice: Client, dialog: Dialog, answer: Message) -> None:
-    a_call(answer, status="done", attempt=2, most_attempts=3, retry_at=timezone.now())
-
-    assert "trying again" not in words(shown(as_alice, dialog))
+    clocks = [attrs for _tag, attrs in found.tags if attrs.get("data-words") == "trying again in %s s"]
+    assert ("trying again soon (2 of 3)" in words(found)) == (status == "pending")
+    assert [datetime.fromisoformat(str(clock["data-until"])) for clock in clocks] == [soon] * (status == "pending")
 
 
 def test_an_answer_that_only_calls_is_not_called_empty(as_alice: Client, dialog: Dialog, answer: Message) -> None:
@@ -92,19 +87,19 @@ def test_a_call_says_how_it_stands_and_how_long_it_took(
     assert with_id(found, f"call-{call.pk}")["data-status"] == status
 
 
-def test_a_result_is_text(as_alice: Client, dialog: Dialog, answer: Message) -> None:
-    a_call(answer, status="done", result="</pre><script>alert(1)</script>")
+@pytest.mark.parametrize(
+    ("result", "shown_as"),
+    [("</pre><script>alert(1)</script>", "</pre><script>alert(1)</script>"), ("", "The result was empty.")],
+)
+def test_a_result_is_text_and_an_empty_one_is_said_to_be_one(
+    as_alice: Client, dialog: Dialog, answer: Message, result: str, shown_as: str
+) -> None:
+    a_call(answer, status="done", result=result)
 
     found = shown(as_alice, dialog)
 
     assert found.offences == []
-    assert "</pre><script>alert(1)</script>" in found.text
-
-
-def test_an_empty_result_is_said_to_be_one(as_alice: Client, dialog: Dialog, answer: Message) -> None:
-    a_call(answer, status="done")
-
-    assert "The result was empty." in shown(as_alice, dialog).text
+    assert shown_as in found.text
 
 
 def test_a_withheld_result_is_readable_beside_what_the_model_was_told(
@@ -125,7 +120,9 @@ def test_a_withheld_result_is_readable_beside_what_the_model_was_told(
 # --- Questions ---------------------------------------------------------------------------------
 
 
-def test_a_question_can_be_answered_by_a_choice_or_in_words(as_alice: Client, dialog: Dialog, answer: Message) -> None:
+def test_a_question_that_waits_is_pointed_at_and_can_be_answered_by_a_choice_or_in_words(
+    as_alice: Client, dialog: Dialog, answer: Message
+) -> None:
     question = a_question(dialog, answer, "Which year?", choices=["1998", "<1999>"])
 
     found = shown(as_alice, dialog)
@@ -135,13 +132,6 @@ def test_a_question_can_be_answered_by_a_choice_or_in_words(as_alice: Client, di
     choices = [attrs["value"] for tag, attrs in found.tags if tag == "button" and attrs.get("name") == "answer"]
     assert choices == ["1998", "<1999>"]
     assert "hx-preserve" in with_id(found, f"question-form-{question.pk}")
-
-
-def test_a_question_that_waits_is_pointed_at(as_alice: Client, dialog: Dialog, answer: Message) -> None:
-    question = a_question(dialog, answer)
-
-    found = shown(as_alice, dialog)
-
     assert "The agent waits for your answer." in found.text
     assert f"#question-{question.pk}" in found.links()
     assert with_id(found, f"question-{question.pk}")["data-status"] == "pending"

@@ -36,35 +36,28 @@ def row(found: Page, message: Message) -> dict[str, str | None]:
     return next(attributes for _tag, attributes in found.tags if attributes.get("id") == f"message-{message.pk}")
 
 
-def test_there_is_no_way_to_write(as_alice: Client, driven: Dialog) -> None:
-    found = shown(as_alice, driven)
+def test_there_is_no_way_to_write_and_what_only_changes_what_the_model_sees_stays(
+    as_alice: Client, driven: Dialog
+) -> None:
+    """The bar says which client drives it."""
+    found, here = shown(as_alice, driven), f"/dialogs/{driven.pk}"
 
     ids = {attributes.get("id") for _tag, attributes in found.tags}
-    assert "client-bar" in ids
+    assert {"client-bar", "meter", "health-panel", "budget", "compaction-card"} <= ids
     assert not ids & {"composer", "notebook", "autonomous"}
     actions = {str(attributes.get("action")) for tag, attributes in found.tags if tag == "form"}
     for writing in ("send/", "retry/", "llm/", "language/", "run/", "reminders/", "taskdoc/", "edit/"):
-        assert not any(f"/dialogs/{driven.pk}/{writing}" in action for action in actions), writing
-    assert found.offences == []
-
-
-def test_what_only_changes_what_the_model_sees_stays(as_alice: Client, driven: Dialog) -> None:
-    found = shown(as_alice, driven)
-
+        assert not any(f"{here}/{writing}" in action for action in actions), writing
     links = found.links()
-    here = f"/dialogs/{driven.pk}"
     assert {f"{here}/compaction/", f"{here}/archive-of-context/", f"{here}/export.json"} <= set(links)
     assert not any(link.startswith((f"{here}/course/", f"{here}/run/")) for link in links)
-    assert {"meter", "health-panel", "budget", "compaction-card"} <= {tag[1].get("id") for tag in found.tags}
+    assert found.offences == []
 
-
-def test_the_bar_says_which_client_drives_it(as_alice: Client, driven: Dialog) -> None:
-    text = shown(as_alice, driven).text
-
-    assert "A client with the key “laptop” drives this conversation. Messages are written in the client." in text
-    for fact in ("scripted/tiny", "1 tool", "My chat", "Last request"):
-        assert fact in text
-    assert "A client drives this conversation: Dominds adds no messages." in text
+    bar = "A client with the key “laptop” drives this conversation. Messages are written in the client."
+    for fact in (bar, "scripted/tiny", "1 tool", "My chat", "Last request"):
+        assert fact in found.text
+    assert "A client drives this conversation: Dominds adds no messages." in found.text
+    assert "automatic" not in found.text.lower()
 
 
 def test_the_bar_speaks_chinese(as_alice: Client, driven: Dialog) -> None:
@@ -75,17 +68,15 @@ def test_the_bar_speaks_chinese(as_alice: Client, driven: Dialog) -> None:
     assert "drives" not in text
 
 
-def test_a_revoked_key_is_said(as_alice: Client, driven: Dialog, key: ApiKey) -> None:
+def test_a_revoked_key_is_said_and_the_dialog_is_still_there_when_it_is_gone(
+    as_alice: Client, driven: Dialog, key: ApiKey
+) -> None:
     assert "key revoked" not in shown(as_alice, driven).text
 
     revoke_key(key=key)
-
     assert "key revoked" in shown(as_alice, driven).text
 
-
-def test_it_is_still_there_when_its_key_is_gone(as_alice: Client, driven: Dialog, key: ApiKey) -> None:
     key.delete()
-
     assert "A client drives this conversation. Messages are written in the client." in shown(as_alice, driven).text
 
 
@@ -104,10 +95,6 @@ def test_whoever_speaks_is_named(as_alice: Client, key: ApiKey, llm: LLM) -> Non
 
     said = [row(found, message)["aria-label"] for message in dialog.messages.order_by("seq")]
     assert said == ["User Bea", "Assistant", "System message", "User", dialog.agent.name]
-
-
-def test_nothing_is_ever_called_automatic(as_alice: Client, driven: Dialog) -> None:
-    assert "automatic" not in shown(as_alice, driven).text.lower()
 
 
 def test_a_call_is_the_clients_until_its_result_comes(as_alice: Client, key: ApiKey, llm: LLM) -> None:
@@ -136,8 +123,11 @@ def test_a_result_stands_with_its_call_and_one_without_a_call_by_itself(
     assert "Rain." in found.text
 
 
-def test_an_attached_image_is_shown_from_here(as_alice: Client, key: ApiKey, llm: LLM) -> None:
-    dialog = ask(key, llm, user([{"type": "text", "text": "What is it?"}, picture(bytes_more=300)]))
+@pytest.mark.parametrize("bytes_more", [0, 300])
+def test_an_attached_image_is_shown_from_here_to_its_owner_alone(
+    as_alice: Client, as_bob: Client, client: Client, key: ApiKey, llm: LLM, driven: Dialog, bytes_more: int
+) -> None:
+    dialog = ask(key, llm, user([{"type": "text", "text": "What is it?"}, picture(bytes_more=bytes_more)]))
     answered(dialog)
 
     found = shown(as_alice, dialog)
@@ -148,15 +138,8 @@ def test_an_attached_image_is_shown_from_here(as_alice: Client, key: ApiKey, llm
     assert response["X-Content-Type-Options"] == "nosniff"
     assert response.content.startswith(base64.b64decode(PNG)[:60])
     assert "image/png" in found.text
-
-
-def test_a_small_image_is_shown_too(as_alice: Client, key: ApiKey, llm: LLM) -> None:
-    dialog = ask(key, llm, user([picture()]))
-    message = dialog.messages.get()
-
-    response = as_alice.get(f"/dialogs/{dialog.pk}/messages/{message.pk}/attachments/0/")
-
-    assert response.content == base64.b64decode(PNG)
+    assert (as_bob.get(source).status_code, client.get(source).status_code) == (404, 302)
+    assert as_alice.get(source.replace(str(dialog.pk), str(driven.pk))).status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -184,22 +167,6 @@ def test_what_is_no_picture_of_ours_is_only_named(
     assert not [tag for tag, _attributes in found.tags if tag == "img"]
     assert any(attributes.get("class") == "attachment" for _tag, attributes in found.tags)
     assert as_alice.get(f"/dialogs/{dialog.pk}/messages/{message.pk}/attachments/0/").status_code == 404
-
-
-def test_an_image_is_its_owners(as_bob: Client, client: Client, key: ApiKey, llm: LLM) -> None:
-    dialog = ask(key, llm, user([picture(bytes_more=300)]))
-    address = f"/dialogs/{dialog.pk}/messages/{dialog.messages.get().pk}/attachments/0/"
-
-    assert as_bob.get(address).status_code == 404
-    assert client.get(address).status_code == 302
-
-
-def test_an_image_is_not_found_through_another_dialog(as_alice: Client, key: ApiKey, llm: LLM, driven: Dialog) -> None:
-    other = ask(key, llm, user([picture(bytes_more=300)]))
-
-    address = f"/dialogs/{driven.pk}/messages/{other.messages.get().pk}/attachments/0/"
-
-    assert as_alice.get(address).status_code == 404
 
 
 def test_without_javascript_the_refusal_stands_on_the_page(as_alice: Client, driven: Dialog) -> None:

@@ -67,21 +67,14 @@ def test_compact_now_pressed_twice_makes_one_run_and_says_so(as_alice: Client, d
     assert CompactionRun.objects.count() == 1
 
 
-def test_a_refusal_brings_the_form_back_as_it_was_typed(as_alice: Client, dialog: Dialog) -> None:
+def test_a_refusal_brings_the_form_back_as_it_was_typed_and_tells_htmx_why(as_alice: Client, dialog: Dialog) -> None:
     response = as_alice.post(url(dialog, "compaction"), {"focus": "The rotor", "preview": "on"})
+    told = as_alice.post(url(dialog, "compaction/reset"), headers=HTMX)
 
-    assert response.status_code == 422
     text = response.content.decode()
-    assert "nothing to compact yet" in text
-    assert "The rotor" in text
-    assert " checked" in text
-
-
-def test_htmx_is_told_why_it_is_refused(as_alice: Client, dialog: Dialog) -> None:
-    response = as_alice.post(url(dialog, "compaction/reset"), headers=HTMX)
-
-    assert response.status_code == 422
-    assert response.content.decode() == "There is nothing to compact yet."
+    assert (response.status_code, told.status_code) == (422, 422)
+    assert all(words in text for words in ("nothing to compact yet", "The rotor", " checked"))
+    assert told.content.decode() == "There is nothing to compact yet."
 
 
 @pytest.mark.usefixtures("history")
@@ -142,16 +135,23 @@ def test_a_preview_is_applied_with_the_words_in_the_form(
     assert Course.objects.get().head_run == run
 
 
-def test_a_preview_is_saved(as_alice: Client, dialog: Dialog, draft: CompactionRun) -> None:
-    place = written(draft)
+def test_a_preview_is_saved_its_words_are_escaped_and_it_is_discarded(
+    as_alice: Client, dialog: Dialog, draft: CompactionRun
+) -> None:
+    place, words = written(draft), "</textarea><script>alert(1)</script>"
 
-    as_alice.post(url(dialog, f"compactions/{draft.pk}/edit"), {f"text-{place}": "In my words.", "text-x": "?"})
+    as_alice.post(url(dialog, f"compactions/{draft.pk}/edit"), {f"text-{place}": words, "text-x": "?"})
 
     run = CompactionRun.objects.get()
-    assert (run.status, run.view[place]["content"]) == ("draft", "In my words.")
+    assert (run.status, run.view[place]["content"]) == ("draft", words)
+    found = page(as_alice, f"/dialogs/{dialog.pk}/")
+    assert found.offences == []
+    # It is decided on from its card too.
+    buttons = {str(attrs.get("id")): attrs for tag, attrs in found.tags if tag == "button"}
+    forms = [attrs for tag, attrs in found.tags if attrs.get("hx-include") == f"#draft-{draft.pk}"]
+    assert forms[0]["action"] == url(dialog, f"compactions/{draft.pk}/apply")
+    assert buttons["compaction-discard"]["formaction"] == url(dialog, f"compactions/{draft.pk}/discard")
 
-
-def test_a_preview_is_discarded(as_alice: Client, dialog: Dialog, draft: CompactionRun) -> None:
     as_alice.post(url(dialog, f"compactions/{draft.pk}/discard"), headers=HTMX)
 
     assert CompactionRun.objects.get().status == "cancelled"
@@ -183,28 +183,10 @@ def test_a_task_that_is_none_cannot_be_done(
     assert "Only the task of a P1 message can be done." in found.content.decode()
 
 
-def test_a_draft_is_decided_on_from_its_card_too(as_alice: Client, dialog: Dialog, draft: CompactionRun) -> None:
-    found = page(as_alice, f"/dialogs/{dialog.pk}/")
-
-    buttons = {str(attrs.get("id")): attrs for tag, attrs in found.tags if tag == "button"}
-    forms = [attrs for tag, attrs in found.tags if attrs.get("hx-include") == f"#draft-{draft.pk}"]
-    assert forms[0]["action"] == url(dialog, f"compactions/{draft.pk}/apply")
-    assert buttons["compaction-discard"]["formaction"] == url(dialog, f"compactions/{draft.pk}/discard")
-
-
 def test_a_draft_of_the_guards_says_that_the_request_waits(as_alice: Client, dialog: Dialog) -> None:
     a_run(dialog, status="draft", trigger="pre_request")
 
     assert "The request waits for it." in page(as_alice, f"/dialogs/{dialog.pk}/").text
-
-
-def test_a_previews_words_are_escaped(as_alice: Client, dialog: Dialog, draft: CompactionRun) -> None:
-    place = written(draft)
-    words = "</textarea><script>alert(1)</script>"
-
-    as_alice.post(url(dialog, f"compactions/{draft.pk}/edit"), {f"text-{place}": words})
-
-    assert page(as_alice, f"/dialogs/{dialog.pk}/").offences == []
 
 
 # --- Marks --------------------------------------------------------------------------------------
@@ -252,32 +234,22 @@ def test_a_failure_says_why_and_what_to_do(as_alice: Client, dialog: Dialog) -> 
     assert "Unpin some, raise the limit" in shown
 
 
-def test_a_long_text_that_was_written_scrolls_by_keyboard_and_has_a_name(
-    as_alice: Client, alice: User, dialog: Dialog, history: list[Message]
-) -> None:
-    run = request(dialog=dialog, by=alice)
-    perform(run.pk, embedder="static")
-
-    shown = page(as_alice, url(dialog, f"compactions/{run.pk}/summary"))
-
-    ids = {attrs["id"] for _tag, attrs in shown.tags if "id" in attrs}
-    texts = [attrs for tag, attrs in shown.tags if tag == "p" and attrs.get("role") == "group"]
-    assert texts
-    assert all(text["tabindex"] == "0" and text["aria-labelledby"] in ids for text in texts)
-
-
 @BOTH
-def test_what_was_written_and_what_the_model_saw_can_be_read(
+def test_what_was_written_and_what_the_model_saw_can_be_read_and_scrolled_by_keyboard(
     as_alice: Client, alice: User, dialog: Dialog, history: list[Message], headers: dict[str, str]
 ) -> None:
     run = request(dialog=dialog, by=alice, focus="<b>The rotor</b>")
     perform(run.pk, embedder="static")
 
-    summary = page(as_alice, url(dialog, f"compactions/{run.pk}/summary"), headers=headers).text
+    summary = page(as_alice, url(dialog, f"compactions/{run.pk}/summary"), headers=headers)
     seen = page(as_alice, url(dialog, f"compactions/{run.pk}/seen"), headers=headers).text
 
-    assert "<b>The rotor</b>" in summary
-    assert "left out" in summary
+    assert "<b>The rotor</b>" in summary.text
+    assert "left out" in summary.text
+    ids = {attrs["id"] for _tag, attrs in summary.tags if "id" in attrs}
+    texts = [attrs for tag, attrs in summary.tags if tag == "p" and attrs.get("role") == "group"]
+    assert texts
+    assert all(text["tabindex"] == "0" and text["aria-labelledby"] in ids for text in texts)
     assert history[0].content in seen
     assert "≈" in seen
 
@@ -319,19 +291,16 @@ def test_a_message_of_which_the_model_sees_less_says_so(
 
 def test_the_form_says_how_much_there_is_and_how_much_has_room(as_alice: Client, dialog: Dialog) -> None:
     a_history(dialog, pairs=1)
-
     said = " ".join(page(as_alice, url(dialog, "compaction")).text.split())
-
     assert f"Now ≈{estimated(dialog):,} of 90,000 tokens. The window has 100,000." in said
 
-
-def test_the_form_says_where_no_window_is_known(as_alice: Client, dialog: Dialog) -> None:
-    a_history(dialog, pairs=1)
     LLM.objects.update(context_length=None, context_length_source="")
 
-    said = " ".join(page(as_alice, url(dialog, "compaction")).text.split())
-
-    assert f"Now ≈{estimated(dialog):,} tokens. The window is unknown." in said
+    unknown = f"≈{estimated(dialog):,} tokens. The window is unknown."
+    assert f"Now {unknown}" in " ".join(page(as_alice, url(dialog, "compaction")).text.split())
+    shown, tone = compacted_now(as_alice, dialog)
+    assert tone == "normal"
+    assert f"Nothing to compact: {unknown}" in shown.text
 
 
 def compacted_now(client: Client, dialog: Dialog) -> tuple[Page, str]:
@@ -346,7 +315,9 @@ def dividers(shown: Page) -> list[dict[str, str | None]]:
     return [attrs for tag, attrs in shown.tags if tag == "section" and "divider" in str(attrs.get("class"))]
 
 
-def test_a_short_dialog_has_nothing_to_compact(as_alice: Client, dialog: Dialog) -> None:
+def test_a_short_dialog_has_nothing_to_compact_and_the_card_shows_limit_and_window(
+    as_alice: Client, dialog: Dialog
+) -> None:
     a_history(dialog, pairs=1)
     said = f"Nothing to compact: ≈{estimated(dialog):,} of 90,000 tokens."
 
@@ -356,16 +327,7 @@ def test_a_short_dialog_has_nothing_to_compact(as_alice: Client, dialog: Dialog)
     assert shown.text.count(said) == 2, "once in the card, once between the messages"
     assert [line["class"] for line in dividers(shown)] == ["divider divider-thin"]
     assert "Try again" not in shown.text
-
-
-def test_a_short_dialog_in_an_unknown_window_has_nothing_to_compact(as_alice: Client, dialog: Dialog) -> None:
-    a_history(dialog, pairs=1)
-    LLM.objects.update(context_length=None, context_length_source="")
-
-    shown, tone = compacted_now(as_alice, dialog)
-
-    assert tone == "normal"
-    assert f"Nothing to compact: ≈{estimated(dialog):,} tokens. The window is unknown." in shown.text
+    assert "Limit90,000Window100,000" in "".join(shown.text.split())
 
 
 def test_in_an_unknown_window_compact_now_keeps_to_the_largest_prompt_that_was_read(
@@ -384,14 +346,6 @@ def test_in_an_unknown_window_compact_now_keeps_to_the_largest_prompt_that_was_r
     assert tone == "normal"
     assert f"Limit{read:,}" in "".join(shown.text.split())
     assert estimated(dialog) <= read
-
-
-def test_the_card_shows_limit_and_window(as_alice: Client, dialog: Dialog) -> None:
-    a_history(dialog, pairs=1)
-
-    said = "".join(compacted_now(as_alice, dialog)[0].text.split())
-
-    assert "Limit90,000Window100,000" in said
 
 
 @pytest.mark.parametrize(

@@ -109,28 +109,20 @@ def test_the_first_course_needs_no_heading(as_alice: Client, dialog: Dialog) -> 
     assert "Course 1" not in page(as_alice, f"/dialogs/{dialog.pk}/").text
 
 
-def test_opening_it_brings_its_messages(as_alice: Client, second: Dialog) -> None:
-    found = page(as_alice, url(second), headers=HTMX)
+@BOTH
+def test_opening_it_brings_its_messages_and_nothing_can_be_done_in_it(
+    as_alice: Client, second: Dialog, headers: dict[str, str]
+) -> None:
+    """Without JavaScript it is a page with a way back."""
+    found = page(as_alice, url(second), headers=headers)
 
     assert "Tidy the <archive> Copy I begin." in words(found)
     assert "I go on" not in found.text
-    assert not [tag for tag, _attrs in found.tags if tag == "html"]
-    assert found.offences == []
-
-
-def test_without_javascript_it_is_a_page_with_a_way_back(as_alice: Client, second: Dialog) -> None:
-    found = page(as_alice, url(second))
-
-    assert "I begin." in words(found)
-    assert f"/dialogs/{second.pk}/" in found.links()
-    assert found.offences == []
-
-
-@BOTH
-def test_nothing_can_be_done_in_it(as_alice: Client, second: Dialog, headers: dict[str, str]) -> None:
-    found = page(as_alice, url(second), headers=headers)
-
+    assert any(tag == "html" for tag, _attrs in found.tags) is not bool(headers)
+    assert (f"/dialogs/{second.pk}/" in found.links()) is not bool(headers)
     assert not [action for action in buttons(found) if f"/dialogs/{second.pk}/" in action]
+    assert found.offences == []
+    assert as_alice.post(url(second)).status_code == 405
 
 
 def test_a_long_one_comes_in_pages(as_alice: Client, second: Dialog, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,23 +158,16 @@ def test_a_course_that_is_none_or_of_another_branch_is_not_there(
     assert as_alice.get(url(second, 7), headers=headers).status_code == 404
 
 
-def test_courses_are_only_looked_at(as_alice: Client, second: Dialog) -> None:
-    assert as_alice.post(url(second)).status_code == 405
-
-
 # --- Whole results -----------------------------------------------------------------------------
 
 
-def test_a_long_result_is_shown_by_its_beginning(as_alice: Client, second: Dialog, call: ToolCall) -> None:
-    found = page(as_alice, f"/dialogs/{second.pk}/")
-
+def test_a_long_result_is_shown_by_its_beginning_and_the_whole_comes_as_text_and_not_as_html(
+    as_alice: Client, second: Dialog, call: ToolCall
+) -> None:
+    found, there = page(as_alice, f"/dialogs/{second.pk}/"), f"/dialogs/{second.pk}/calls/{call.pk}/"
     assert "Show all 5,003 characters" in found.text
-    assert f"/dialogs/{second.pk}/calls/{call.pk}/" in found.links()
+    assert there in found.links()
     assert found.text.count("x" * 1_900) == 1
-
-
-def test_the_whole_result_comes_as_text_and_not_as_html(as_alice: Client, second: Dialog, call: ToolCall) -> None:
-    there = f"/dialogs/{second.pk}/calls/{call.pk}/"
 
     by_itself, in_place = as_alice.get(there), as_alice.get(there, headers=HTMX)
 
@@ -226,16 +211,15 @@ def test_the_divider_says_what_was_carried_over_and_opens_to_show_it(as_alice: C
     assert "Bring the handover back" in words(found)
 
 
-def test_begun_empty_the_divider_says_so(as_alice: Client, ruled: Dialog) -> None:
+def test_beginning_a_course_by_hand_offers_both_ways_and_the_divider_says_if_it_was_begun_empty(
+    as_alice: Client, ruled: Dialog
+) -> None:
+    asked = page(as_alice, f"/dialogs/{ruled.pk}/course/")
+    assert [attrs["value"] for tag, attrs in asked.tags if attrs.get("name") == "what"] == ["carry", "empty"]
+
     as_alice.post(f"/dialogs/{ruled.pk}/course/", {"what": "empty"})
 
     assert "Nothing was carried over." in words(page(as_alice, f"/dialogs/{ruled.pk}/"))
-
-
-def test_beginning_a_course_by_hand_offers_both_ways(as_alice: Client, ruled: Dialog) -> None:
-    asked = page(as_alice, f"/dialogs/{ruled.pk}/course/")
-
-    assert [attrs["value"] for tag, attrs in asked.tags if attrs.get("name") == "what"] == ["carry", "empty"]
 
 
 @pytest.mark.parametrize(("limit", "then"), [(60_000, "is sent as it is"), (3_500, "is compacted first")])

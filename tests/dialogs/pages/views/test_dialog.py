@@ -38,22 +38,23 @@ def ids(found: Page) -> set[str]:
     return {str(attrs["id"]) for _tag, attrs in found.tags if "id" in attrs}
 
 
-def test_an_empty_dialog_invites(as_alice: Client, dialog: Dialog) -> None:
-    found = shown(as_alice, dialog)
-
-    assert "Ask something to begin." in found.text
-    assert {"rows", "turn", "meter", "health-panel", "transcript", "composer", "dialog-title"} <= ids(found)
-
-
-def test_a_demo_agent_says_that_it_is_one(as_alice: Client, dialog: Dialog) -> None:
+def test_an_empty_dialog_invites_and_a_demo_agent_says_that_it_is_one(as_alice: Client, dialog: Dialog) -> None:
     dialog.agent.is_demo = True
     dialog.agent.save()
 
-    assert "fluent and often wrong" in shown(as_alice, dialog).text
+    found = shown(as_alice, dialog)
+
+    assert "Ask something to begin." in found.text
+    assert "fluent and often wrong" in found.text
+    assert {"rows", "turn", "meter", "health-panel", "transcript", "composer", "dialog-title"} <= ids(found)
 
 
-def test_a_page_is_never_kept_by_the_browser(as_alice: Client, dialog: Dialog) -> None:
-    assert "no-store" in as_alice.get(f"/dialogs/{dialog.pk}/").headers["Cache-Control"]
+def test_a_page_speaks_the_readers_language_and_is_never_kept_by_the_browser(as_alice: Client, dialog: Dialog) -> None:
+    response = as_alice.get(f"/dialogs/{dialog.pk}/", headers={"Accept-Language": "zh-Hans"})
+
+    assert 'lang="zh-hans"' in response.content.decode()
+    assert "lang=zh-hans" in response.content.decode()
+    assert "no-store" in response.headers["Cache-Control"]
 
 
 def test_the_socket_is_told_language_and_version(as_alice: Client, dialog: Dialog) -> None:
@@ -91,23 +92,20 @@ def test_a_persons_text_is_shown_as_typed(as_alice: Client, dialog: Dialog) -> N
     assert "<b>indented" not in response.content.decode()
 
 
-def test_an_answer_is_markdown_with_its_figures(as_alice: Client, dialog: Dialog) -> None:
+def test_an_answer_is_markdown_with_its_figures_and_unreported_tokens_are_unknown_and_not_zero(
+    as_alice: Client, dialog: Dialog
+) -> None:
     ask(dialog)
     began = timezone.now()
     an_answer(dialog, "**bold**", prompt_tokens=1310, completion_tokens=140)
     Generation.objects.update(started_at=began, finished_at=began + timedelta(seconds=2.5))
+    an_answer(dialog, "Hi.")
 
     found = shown(as_alice, dialog)
 
     assert "strong" in {tag for tag, _attrs in found.tags}
     assert "scripted/tiny · 1,310 prompt + 140 completion tokens · 2.5 s" in found.text
-
-
-def test_unreported_tokens_are_unknown_and_not_zero(as_alice: Client, dialog: Dialog) -> None:
-    ask(dialog)
-    an_answer(dialog, "Hi.")
-
-    assert "tokens unknown" in shown(as_alice, dialog).text
+    assert "tokens unknown" in found.text
 
 
 def test_a_stopped_answer_says_so(as_alice: Client, dialog: Dialog) -> None:
@@ -241,13 +239,6 @@ def test_llms_that_cannot_answer_are_not_offered(as_alice: Client, dialog: Dialo
 
     assert "scripted/large (128k)" in text
     assert "retired" not in text
-
-
-def test_the_page_speaks_the_readers_language(as_alice: Client, dialog: Dialog) -> None:
-    response = as_alice.get(f"/dialogs/{dialog.pk}/", headers={"Accept-Language": "zh-Hans"})
-
-    assert 'lang="zh-hans"' in response.content.decode()
-    assert "lang=zh-hans" in response.content.decode()
 
 
 def test_the_model_is_changed_at_the_top(as_alice: Client, dialog: Dialog) -> None:

@@ -78,27 +78,17 @@ def test_nobody_sees_the_dialogs_of_another(as_bob: Client, a_dialog: Maker) -> 
     assert "secret" not in page(as_bob, "/?q=secret").text.replace("“secret”", "")
 
 
-def test_a_row_names_agent_llm_and_level(as_alice: Client, dialog: Dialog) -> None:
+def test_a_row_names_agent_llm_and_level_and_marks_a_busy_dialog(as_alice: Client, dialog: Dialog) -> None:
+    assert "Untitled dialog" in page(as_alice, "/").text
     post_message(dialog=dialog, content="Hello")
+    assert "answering" in page(as_alice, "/").text
     answer = an_answer(dialog)
     HealthReading.objects.create(generation=answer.generation, level="critical", context_window=1000)
 
     text = page(as_alice, "/").text
 
-    assert "Helper" in text
-    assert "tiny" in text
-    assert "Context: critical" in text
+    assert all(words in text for words in ("Helper", "tiny", "Context: critical"))
     assert "answering" not in text
-
-
-def test_a_busy_dialog_is_marked(as_alice: Client, dialog: Dialog) -> None:
-    post_message(dialog=dialog, content="Hello")
-
-    assert "answering" in page(as_alice, "/").text
-
-
-def test_a_dialog_without_a_title_is_called_untitled(as_alice: Client, dialog: Dialog) -> None:
-    assert "Untitled dialog" in page(as_alice, "/").text
 
 
 @pytest.mark.parametrize("title", ["token-of-the-person", "quoted-address-of-the-list", "a \"<b>\" & 'c'", "名字"])

@@ -132,11 +132,14 @@ def test_the_form_stands_below_its_message_and_below_a_refused_answer_under_two_
         assert labels == fields == [f"text-of-{place}"]
 
 
-def test_a_message_of_another_dialog_has_no_form(as_alice: Client, dialog: Dialog, a_dialog: object) -> None:
+def test_a_message_of_another_dialog_is_not_found(as_alice: Client, dialog: Dialog, a_dialog: object) -> None:
     question = answered(dialog)
     other = a_dialog()  # type: ignore[operator]
 
-    assert as_alice.get(url(other, f"messages/{question.pk}/edit/form/")).status_code == 404
+    for action in ("edit", "show"):
+        there = url(other, f"messages/{question.pk}/{action}/")
+        assert as_alice.post(there, {"content": "x"}).status_code == 404
+    assert as_alice.get(f"{edit(other, question)}form/").status_code == 404
     assert as_alice.get(url(dialog, f"messages/{10**30}/edit/form/")).status_code == 404
 
 
@@ -212,16 +215,6 @@ def test_a_refusal_without_javascript_keeps_what_was_typed(
     assert "longer than 10 characters" in html
     assert escape("<b>eleven</b>") in html
     assert [attrs for _tag, attrs in Page(html).tags if attrs.get("id") == "composer-error" and "hidden" not in attrs]
-
-
-@pytest.mark.parametrize("action", ["messages/{0}/edit/", "messages/{0}/show/"])
-def test_a_message_of_another_dialog_is_not_found(
-    as_bob: Client, as_alice: Client, dialog: Dialog, a_dialog: object, action: str
-) -> None:
-    question = answered(dialog)
-    other = a_dialog()  # type: ignore[operator]
-
-    assert as_alice.post(url(other, action.format(question.pk)), {"content": "x"}).status_code == 404
 
 
 def test_taking_back_what_was_sent_meanwhile_is_refused_with_the_reason(as_alice: Client, dialog: Dialog) -> None:

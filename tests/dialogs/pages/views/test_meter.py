@@ -63,52 +63,46 @@ def with_class(page: Page, name: str) -> list[dict[str, str | None]]:
 
 
 @pytest.mark.parametrize(
-    ("prompt_tokens", "level", "shown"),
+    ("prompt_tokens", "level", "shown", "width"),
     [
-        (0, "healthy", "0 / 1,000 0.0 % healthy"),
-        (94, "healthy", "94 / 1,000 9.4 % healthy"),
-        (500, "healthy", "500 / 1,000 50 % healthy"),
-        (501, "caution", "501 / 1,000 50 % caution"),
-        (901, "critical", "901 / 1,000 90 % critical"),
-        (1070, "critical", "1,070 / 1,000 107 % critical"),
+        (0, "healthy", "0 / 1,000 0.0 % healthy", "0.0"),
+        (94, "healthy", "94 / 1,000 9.4 % healthy", "9.4"),
+        (500, "healthy", "500 / 1,000 50 % healthy", "50.0"),
+        (501, "caution", "501 / 1,000 50 % caution", "50.1"),
+        (901, "critical", "901 / 1,000 90 % critical", "90.1"),
+        (1070, "critical", "1,070 / 1,000 107 % critical", "100.0"),
     ],
 )
-def test_each_level_is_a_colour_a_word_and_numbers(asked: Dialog, prompt_tokens: int, level: str, shown: str) -> None:
+def test_each_level_is_a_colour_a_word_and_numbers_and_the_drawing_ends_at_its_edge(
+    asked: Dialog, prompt_tokens: int, level: str, shown: str, width: str
+) -> None:
     a_reading(asked, prompt_tokens)
 
     found = meter_page(asked)
 
     assert words(found).startswith(shown)
     assert [attrs["data-level"] for _tag, attrs in found.tags if attrs.get("id") == "meter"] == [level]
+    bar, ring = with_class(found, "meter-fill")
+    assert (bar["width"], ring["stroke-dasharray"]) == (width, f"{width} 100")
 
 
-@pytest.mark.parametrize(("prompt_tokens", "width"), [(0, "0.0"), (250, "25.0"), (1000, "100.0"), (5000, "100.0")])
-def test_the_drawing_ends_at_its_edge(asked: Dialog, prompt_tokens: int, width: str) -> None:
+@pytest.mark.parametrize(
+    ("prompt_tokens", "now", "said"),
+    [
+        (250, "250", "250 of 1,000 tokens, 25 %, healthy"),
+        # More than the window is said in words, and within the meter's range.
+        (1070, "1000", "1,070 of 1,000 tokens, 107 %, critical"),
+    ],
+)
+def test_the_meter_says_the_numbers_to_those_who_hear_it(
+    asked: Dialog, prompt_tokens: int, now: str, said: str
+) -> None:
     a_reading(asked, prompt_tokens)
 
-    bar, ring = with_class(meter_page(asked), "meter-fill")
-
-    assert bar["width"] == width
-    assert ring["stroke-dasharray"] == f"{width} 100"
-
-
-def test_the_meter_says_the_numbers_to_those_who_hear_it(asked: Dialog) -> None:
-    a_reading(asked, 250)
-
     attrs = spoken(meter_page(asked))
 
-    assert attrs["aria-label"] == "Context window"
-    assert (attrs["aria-valuemin"], attrs["aria-valuenow"], attrs["aria-valuemax"]) == ("0", "250", "1000")
-    assert attrs["aria-valuetext"] == "250 of 1,000 tokens, 25 %, healthy"
-
-
-def test_more_than_the_window_is_said_in_words_and_within_the_meters_range(asked: Dialog) -> None:
-    a_reading(asked, 1070)
-
-    attrs = spoken(meter_page(asked))
-
-    assert attrs["aria-valuetext"] == "1,070 of 1,000 tokens, 107 %, critical"
-    assert (attrs["aria-valuenow"], attrs["aria-valuemax"]) == ("1000", "1000")
+    assert (attrs["aria-label"], attrs["aria-valuetext"]) == ("Context window", said)
+    assert (attrs["aria-valuemin"], attrs["aria-valuenow"], attrs["aria-valuemax"]) == ("0", now, "1000")
 
 
 def test_an_unknown_reading_is_called_unknown_and_has_no_fill(asked: Dialog) -> None:
@@ -143,19 +137,18 @@ def test_without_a_window_only_the_reported_tokens_are_shown(asked: Dialog) -> N
     assert "%" not in found.text
 
 
-def test_ticks_stand_at_the_ceilings(dialog: Dialog) -> None:
+def test_ticks_stand_at_the_ceilings_unless_they_are_outside_the_window(dialog: Dialog) -> None:
     found = meter_page(dialog)
-
     assert [attrs.get("x") for attrs in with_class(found, "meter-tick-optimal")] == ["50.0", None]
     assert [attrs.get("stroke-dashoffset") for attrs in with_class(found, "meter-tick-critical")] == [None, "-90.0"]
+    # The button names the drawer that it opens.
+    (button,) = with_class(found, "meter-button")
+    assert (button["aria-controls"], button["aria-expanded"], button["type"]) == ("health-drawer", "false", "button")
 
-
-def test_a_ceiling_outside_the_window_has_no_tick(dialog: Dialog) -> None:
     dialog.llm.optimal_max_tokens = 100_000
     dialog.llm.save()
 
     found = meter_page(dialog)
-
     assert with_class(found, "meter-tick-optimal") == []
     assert len(with_class(found, "meter-tick-critical")) == 2
 
@@ -170,13 +163,15 @@ def test_large_counts_are_short_on_the_meter_and_whole_in_the_panel(asked: Dialo
     assert "128,000" in panel(asked).text
 
 
-def test_the_button_names_the_drawer_that_it_opens(dialog: Dialog) -> None:
-    (button,) = with_class(meter_page(dialog), "meter-button")
-
-    assert (button["aria-controls"], button["aria-expanded"], button["type"]) == ("health-drawer", "false", "button")
-
-
 def test_the_panel_says_every_number_and_where_it_is_from(asked: Dialog) -> None:
+    """A zero that was reported is a zero."""
+    asked.llm.optimal_max_tokens = 750
+    asked.llm.save()
+    a_reading(asked, 250, cached_tokens=0)
+    assert "of them cached 0reported" in words(panel(asked))
+    assert "Caution above 750default: three quarters of the window" in words(panel(asked))
+    asked.llm.optimal_max_tokens = 500
+    asked.llm.save()
     a_reading(asked, 250, cached_tokens=40)
 
     text = words(panel(asked))
@@ -188,21 +183,7 @@ def test_the_panel_says_every_number_and_where_it_is_from(asked: Dialog) -> None
     assert "Context window 1,000set by an admin" in text
     assert "Caution above 500configured" in text
     assert "Critical above 900default: 90 % of the window" in text
-    assert "scripted/tinygeneration 1" in text
-
-
-def test_a_share_that_nobody_configured_is_called_a_default(asked: Dialog) -> None:
-    asked.llm.optimal_max_tokens = 750
-    asked.llm.save()
-    a_reading(asked, 250)
-
-    assert "Caution above 750default: three quarters of the window" in words(panel(asked))
-
-
-def test_a_zero_that_was_reported_is_a_zero(asked: Dialog) -> None:
-    a_reading(asked, 250, cached_tokens=0)
-
-    assert "of them cached 0reported" in words(panel(asked))
+    assert "scripted/tinygeneration 2" in text
 
 
 def test_what_nobody_knows_is_called_unknown() -> None:

@@ -11,8 +11,9 @@ from django.contrib.staticfiles import finders
 from django.db import OperationalError, connection
 from django.test import Client, RequestFactory
 
-from dialogs.models import CompactionDisplay, Dialog
+from dialogs.models import CompactionDisplay, Dialog, Message
 from dialogs.pages.views.shell import THEME_COOKIE, server_error
+from tests.dialogs.full_database import LARGE, full_database
 from tests.dialogs.pages.views.pages import HTMX, Page, page
 
 PAGES = ("/", "/?shelf=archived", "/?shelf=trash", "/?q=x", "/dialogs/new/", "/dialogs/import/", "/account/password/")
@@ -131,6 +132,25 @@ def test_a_database_that_is_away_gets_the_error_pages_in_the_persons_language_an
         assert Page(shown).offences == []
 
 
+FULL = {"en": ("is full", "Free some space"), "zh-hans": ("已满", "腾出空间")}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("language", FULL)
+def test_a_full_disk_is_named_and_what_to_do(as_alice: Client, dialog: Dialog, language: str) -> None:
+    as_alice.raise_request_exception = False
+    as_alice.cookies["django_language"] = language
+
+    with full_database():
+        response = as_alice.post(f"/dialogs/{dialog.pk}/send/", {"content": LARGE})
+
+    shown = response.content.decode()
+    assert response.status_code == 507
+    assert all(words in shown for words in FULL[language])
+    assert Page(shown).offences == []
+    assert not Message.objects.exists()
+
+
 @pytest.mark.parametrize("theme", ["auto", "light", "dark"])
 def test_a_chosen_theme_is_in_the_next_page(client: Client, db: Any, theme: str) -> None:
     response = client.post("/preferences/theme/", {"theme": theme, "next": "/login/"})
@@ -139,16 +159,13 @@ def test_a_chosen_theme_is_in_the_next_page(client: Client, db: Any, theme: str)
     assert f'data-theme="{theme}"' in client.get("/login/").content.decode()
 
 
-def test_a_theme_that_does_not_exist_is_not_kept(client: Client, db: Any) -> None:
+def test_a_theme_that_does_not_exist_is_not_kept_and_one_is_set_by_post_only(client: Client, db: Any) -> None:
     client.post("/preferences/theme/", {"theme": '"><script>', "next": "/login/"})
     assert THEME_COOKIE not in client.cookies
+    assert client.get("/preferences/theme/").status_code == 405
 
     client.cookies[THEME_COOKIE] = '"><script>'
     assert 'data-theme="auto"' in client.get("/login/").content.decode()
-
-
-def test_a_theme_is_set_by_post_only(client: Client, db: Any) -> None:
-    assert client.get("/preferences/theme/").status_code == 405
 
 
 def test_a_chosen_language_is_the_languages_own(client: Client, db: Any) -> None:
@@ -199,9 +216,12 @@ def test_a_person_chooses_how_compactions_are_shown(as_alice: Client, alice: Use
     assert (kept.highlight_p1, kept.review_drafts) == (True, False)
 
 
-def test_what_was_chosen_stands_in_the_form_and_can_be_changed(as_alice: Client, alice: User) -> None:
+def test_what_was_chosen_stands_in_the_form_can_be_changed_and_is_not_anothers(
+    as_alice: Client, as_bob: Client, alice: User
+) -> None:
     as_alice.post("/preferences/compaction/", DISPLAY)
     assert '<option value="detailed" selected>' in as_alice.get("/preferences/compaction/").content.decode()
+    assert as_bob.get("/preferences/compaction/").context["form"].initial["detail"] == "normal"
 
     as_alice.post("/preferences/compaction/", DISPLAY | {"detail": "minimal"})
 
@@ -215,9 +235,3 @@ def test_a_choice_that_does_not_exist_is_refused_beside_its_field(as_alice: Clie
     assert response.status_code == 422
     assert list(response.context["form"].errors) == list(wrong)
     assert not CompactionDisplay.objects.exists()
-
-
-def test_one_persons_choice_is_not_anothers(as_alice: Client, as_bob: Client) -> None:
-    as_alice.post("/preferences/compaction/", DISPLAY)
-
-    assert as_bob.get("/preferences/compaction/").context["form"].initial["detail"] == "normal"

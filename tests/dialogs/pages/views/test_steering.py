@@ -56,13 +56,7 @@ def test_a_new_course_is_asked_about_before_it_begins(as_alice: Client, dialog: 
     assert "button-danger" not in modal
     assert dialog.courses.count() == 1
 
-
-def test_a_person_begins_a_new_course(as_alice: Client, dialog: Dialog) -> None:
-    spoken(dialog)
-
-    response = as_alice.post(url(dialog, "course"))
-
-    assert response["Location"] == f"/dialogs/{dialog.pk}/#end"
+    assert as_alice.post(url(dialog, "course"))["Location"] == f"/dialogs/{dialog.pk}/#end"
     assert dialog.courses.get(number=2).opened_by == "user"
 
 
@@ -96,12 +90,27 @@ def test_an_answer_that_comes_too_late_is_refused_and_kept(as_alice: Client, dia
     assert "The red one" in response.content.decode()
 
 
-def test_the_agents_language_is_chosen(as_alice: Client, dialog: Dialog) -> None:
-    as_alice.post(url(dialog, "language"), {"language": "zh-hans"})
+def test_the_menu_leads_to_the_settings_where_the_agents_language_is_chosen(as_alice: Client, dialog: Dialog) -> None:
+    here = url(dialog, "settings")
+    assert here in page(as_alice, f"/dialogs/{dialog.pk}/").links()
 
-    chosen = [attrs["value"] for tag, attrs in page(as_alice, url(dialog, "settings")).tags if "selected" in attrs]
+    answers = [
+        as_alice.post(url(dialog, action), {"next": here, **chosen})
+        for action, chosen in (("language", {"language": "zh-hans"}), ("own-tools", {"own_tools": "off"}))
+    ]
+
+    found = page(as_alice, here)
+    assert [answer["Location"] for answer in answers] == [here, here], "each leads back to it"
+    assert "Settings of this dialog" in found.text
+    assert "Saved." in found.text
     assert Dialog.objects.get().work_language == "zh-hans"
-    assert "zh-hans" in chosen
+    assert "zh-hans" in [attrs["value"] for tag, attrs in found.tags if "selected" in attrs]
+
+
+@pytest.mark.parametrize("language", ["", "xx", "English"])
+def test_a_language_that_dominds_does_not_speak_is_not_found(as_alice: Client, dialog: Dialog, language: str) -> None:
+    assert as_alice.post(url(dialog, "language"), {"language": language}).status_code == 404
+    assert Dialog.objects.get().work_language == "en"
 
 
 def test_compaction_is_switched_off_and_on_for_a_dialog(as_alice: Client, dialog: Dialog) -> None:
@@ -118,33 +127,18 @@ def test_compaction_is_switched_off_and_on_for_a_dialog(as_alice: Client, dialog
     assert as_alice.post(url(dialog, "compacted-by-itself"), {"compaction": "sometimes"}).status_code == 404
 
 
-def test_what_staff_switched_off_is_not_switched_on_in_a_dialog(as_alice: Client, dialog: Dialog) -> None:
+def test_what_staff_switched_off_is_not_switched_on_in_a_dialog_and_off_says_what_a_server_would_do_that_cuts(
+    as_alice: Client, dialog: Dialog
+) -> None:
+    LLM.objects.update(compaction="automatic")
+    Provider.objects.update(kind="openai", base_url="http://127.0.0.1:11434/v1")
+    assert "would read only a part of it without a word" in page(as_alice, url(dialog, "settings")).text
+
     LLM.objects.update(compaction="off")
 
     said = page(as_alice, url(dialog, "settings")).text
-
     assert "Switched off for this LLM. Staff can switch it on again in the admin." in said
     assert "Switch on" not in said
-
-
-def test_off_says_what_a_server_would_do_that_cuts_in_silence(as_alice: Client, dialog: Dialog) -> None:
-    LLM.objects.update(compaction="automatic")
-    Provider.objects.update(kind="openai", base_url="http://127.0.0.1:11434/v1")
-
-    assert "would read only a part of it without a word" in page(as_alice, url(dialog, "settings")).text
-
-
-def test_the_menu_leads_to_the_settings_of_the_dialog(as_alice: Client, dialog: Dialog) -> None:
-    assert url(dialog, "settings") in page(as_alice, f"/dialogs/{dialog.pk}/").links()
-    assert "Settings of this dialog" in page(as_alice, url(dialog, "settings")).text
-
-
-def test_a_choice_on_the_settings_page_leads_back_to_it(as_alice: Client, dialog: Dialog) -> None:
-    here = url(dialog, "settings")
-
-    assert as_alice.post(url(dialog, "language"), {"language": "zh-hans", "next": here}).url == here  # type: ignore[attr-defined]
-    assert "Saved." in page(as_alice, here).text
-    assert as_alice.post(url(dialog, "own-tools"), {"own_tools": "off", "next": here}).url == here  # type: ignore[attr-defined]
 
 
 def test_own_tools_are_switched_off_and_on_and_the_page_says_what_they_cost(as_alice: Client, dialog: Dialog) -> None:
@@ -158,12 +152,6 @@ def test_own_tools_are_switched_off_and_on_and_the_page_says_what_they_cost(as_a
     as_alice.post(url(dialog, "own-tools"), {"own_tools": "automatic"})
     assert Dialog.objects.get().own_tools == "automatic"
     assert as_alice.post(url(dialog, "own-tools"), {"own_tools": "some"}).status_code == 404
-
-
-@pytest.mark.parametrize("language", ["", "xx", "English"])
-def test_a_language_that_dominds_does_not_speak_is_not_found(as_alice: Client, dialog: Dialog, language: str) -> None:
-    assert as_alice.post(url(dialog, "language"), {"language": language}).status_code == 404
-    assert Dialog.objects.get().work_language == "en"
 
 
 @BOTH

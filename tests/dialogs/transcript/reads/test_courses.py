@@ -34,8 +34,16 @@ def numbers(dialog: Dialog) -> list[int]:
     return [earlier.course.number for earlier in earlier_courses(earlier_ids(dialog))]
 
 
-def test_earlier_courses_come_in_their_order_and_without_the_current_one(dialog: Dialog) -> None:
-    assert numbers(after_courses(dialog, 3)) == [1, 2, 3]
+def test_earlier_courses_come_in_their_order_and_of_very_many_the_newest_are_listed(
+    dialog: Dialog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dialogs.pages.reads.transcript.SHOWN_COURSES", 2)
+    assert numbers(after_courses(dialog, 5)) == [1, 2, 3, 4, 5]
+
+    shown, everything = transcript(dialog), transcript(dialog, limit=None)
+
+    assert ([earlier.course.number for earlier in shown.earlier], shown.hidden_courses) == ([4, 5], 3)
+    assert (len(everything.earlier), everything.hidden_courses) == (5, 0)
 
 
 def test_an_earlier_course_says_how_much_was_said_in_it_and_about_what(dialog: Dialog) -> None:
@@ -49,16 +57,25 @@ def test_an_earlier_course_says_how_much_was_said_in_it_and_about_what(dialog: D
     assert (earlier.messages, earlier.generations, earlier.first_words) == (4, 2, "Tidy the archive")
 
 
-def test_results_of_tools_are_not_counted_as_messages(dialog: Dialog) -> None:
+def test_results_of_tools_are_not_counted_as_messages_and_a_page_ends_with_those_of_its_last_call(
+    dialog: Dialog,
+) -> None:
     exchanged(dialog)
     assert dialog.current_leaf is not None
     a_call(dialog.current_leaf, status="done")
     add_results(dialog)
     dialog.save()
+    an_answer(dialog, "Done.")
+    dialog.refresh_from_db()
+    leaf = dialog.current_leaf
+    path = id_slice(course_id=leaf.course_id, last_id=leaf.pk)
+
+    assert [len(path.page(1, 2).ids), len(path.page(1, 2).said)] == [3, 2]
+    assert path.page(2, 2).ids == path.page(2, 2).said == (leaf.pk,)
+    assert path.last(1).ids == (leaf.pk,)
     a_course(dialog)
     dialog.refresh_from_db()
-
-    assert earlier_courses(earlier_ids(dialog))[0].messages == 2
+    assert earlier_courses(earlier_ids(dialog))[0].messages == 3
 
 
 def test_what_dominds_said_first_is_not_what_a_course_is_about(dialog: Dialog) -> None:
@@ -107,33 +124,7 @@ def test_the_texts_of_earlier_courses_are_not_read(dialog: Dialog) -> None:
     assert "needle" not in repr(transcript(found))
 
 
-def test_of_very_many_courses_the_newest_are_listed(dialog: Dialog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dialogs.pages.reads.transcript.SHOWN_COURSES", 2)
-    after_courses(dialog, 5)
-
-    shown, everything = transcript(dialog), transcript(dialog, limit=None)
-
-    assert ([earlier.course.number for earlier in shown.earlier], shown.hidden_courses) == ([4, 5], 3)
-    assert (len(everything.earlier), everything.hidden_courses) == (5, 0)
-
-
 # --- Reading one -------------------------------------------------------------------------------
-
-
-def test_a_page_ends_with_the_results_of_its_last_call(dialog: Dialog) -> None:
-    exchanged(dialog)
-    assert dialog.current_leaf is not None
-    a_call(dialog.current_leaf, status="done")
-    add_results(dialog)
-    dialog.save()
-    an_answer(dialog, "Done.")
-    dialog.refresh_from_db()
-    leaf = dialog.current_leaf
-    path = id_slice(course_id=leaf.course_id, last_id=leaf.pk)
-
-    assert [len(path.page(1, 2).ids), len(path.page(1, 2).said)] == [3, 2]
-    assert path.page(2, 2).ids == path.page(2, 2).said == (leaf.pk,)
-    assert path.last(1).ids == (leaf.pk,)
 
 
 def test_in_an_earlier_course_nothing_can_be_done(dialog: Dialog) -> None:

@@ -60,20 +60,14 @@ def test_a_refused_text_can_be_sent_once_it_fits(dialog: Dialog) -> None:
     assert [row.content for row in Message.objects.filter(dialog=dialog)] == ["Hello"]
 
 
-def test_the_first_message_names_the_dialog(dialog: Dialog) -> None:
+@pytest.mark.parametrize(("by_person", "title"), [(False, "Plan a trip to Lisbon"), (True, "Trip")])
+def test_the_first_message_names_the_dialog_unless_a_person_did(dialog: Dialog, by_person: bool, title: str) -> None:
+    Dialog.objects.update(title="Trip" * by_person, titled_by_person=by_person)
+
     posted(dialog, "\n## Plan a trip to Lisbon\nwith two children")
 
     dialog.refresh_from_db()
-    assert dialog.title == "Plan a trip to Lisbon"
-
-
-def test_a_name_given_by_a_person_is_kept(dialog: Dialog) -> None:
-    Dialog.objects.update(title="Trip", titled_by_person=True)
-
-    posted(dialog, "Hello")
-
-    dialog.refresh_from_db()
-    assert dialog.title == "Trip"
+    assert dialog.title == title
 
 
 @pytest.mark.parametrize(
@@ -136,18 +130,6 @@ def test_nothing_can_be_posted_into_the_trash(dialog: Dialog) -> None:
         post_message(dialog=dialog, content="Hello")
 
 
-def test_editing_makes_a_sibling_and_keeps_the_old_message(dialog: Dialog) -> None:
-    old = posted(dialog, "Tell me of cats")
-    an_answer(dialog)
-
-    new = edit_message(dialog=dialog, message=old, content="Tell me of dogs")
-
-    dialog.refresh_from_db()
-    old.refresh_from_db()
-    assert (old.content, new.parent, new.turn, dialog.current_leaf) == ("Tell me of cats", None, 1, new)
-    assert dialog.answer_due
-
-
 def test_only_the_last_user_message_can_be_edited(dialog: Dialog) -> None:
     first = posted(dialog, "One")
     an_answer(dialog)
@@ -174,8 +156,10 @@ def test_a_running_turn_refuses_edits_retries_and_branches(dialog: Dialog) -> No
         choose_branch(dialog=dialog, message=message)
 
 
-def test_stop_ends_a_turn_that_no_worker_has_taken(dialog: Dialog) -> None:
-    posted(dialog)
+@pytest.mark.parametrize("is_due", [True, False])
+def test_stop_ends_a_turn_that_no_worker_has_taken_and_does_nothing_without_one(dialog: Dialog, is_due: bool) -> None:
+    if is_due:
+        posted(dialog)
 
     request_stop(dialog=dialog)
 
@@ -183,17 +167,15 @@ def test_stop_ends_a_turn_that_no_worker_has_taken(dialog: Dialog) -> None:
     assert (dialog.answer_due, dialog.stop_requested) == (False, False)
 
 
-def test_stop_without_a_turn_does_nothing(dialog: Dialog) -> None:
-    request_stop(dialog=dialog)
+def test_editing_makes_a_sibling_and_keeps_the_old_message(dialog: Dialog) -> None:
+    old = posted(dialog, "Tell me of cats")
+    an_answer(dialog)
+
+    new = edit_message(dialog=dialog, message=old, content="Tell me of dogs")
 
     dialog.refresh_from_db()
-    assert not dialog.stop_requested
-
-
-def test_sequence_numbers_rise_across_branches(dialog: Dialog) -> None:
-    old = posted(dialog)
+    old.refresh_from_db()
+    assert (old.content, new.parent, new.turn, dialog.current_leaf) == ("Tell me of cats", None, 1, new)
+    assert dialog.answer_due
     an_answer(dialog)
-    edit_message(dialog=dialog, message=old, content="Else")
-    an_answer(dialog)
-
     assert list(dialog.messages.values_list("seq", flat=True)) == [1, 2, 3, 4]

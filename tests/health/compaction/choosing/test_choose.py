@@ -34,8 +34,9 @@ def test_what_says_most_comes_first() -> None:
     assert made.choose(30)[0] == 1
 
 
-def test_what_says_nothing_is_never_chosen() -> None:
+def test_what_says_nothing_or_may_not_be_chosen_from_is_never_chosen() -> None:
     assert chooser(["well now", "it is", "you and me"]).choose(100) == []
+    assert chooser(["stone", "heron", "brook"]).choose(50, among=[1]) == [1]
 
 
 def test_the_second_telling_of_the_same_comes_after_something_new() -> None:
@@ -48,36 +49,27 @@ def test_what_is_told_again_and_again_adds_less_and_then_nothing() -> None:
     assert len(chooser(["Marta lives in Porto"] * 9).choose(99)) == len(DIMINISHING)
 
 
-def test_a_chunk_is_worth_what_it_brings_along() -> None:
-    made = chooser(["Terminal 7 near Kauppatori", "it is"], leans={1: (0,)})
-
-    assert made.choose(50, among=[1]) == [0, 1]
-
-
-def test_what_a_chunk_leans_on_comes_right_before_it() -> None:
-    made = chooser(["shall we", "Terminal 7 near Kauppatori"], leans={1: (0,)})
-
-    assert made.choose(20) == [0, 1]
-
-
-def test_it_may_lean_on_several() -> None:
-    made = chooser(["shall we", "so it is", "Terminal 7 near Kauppatori"], leans={2: (0, 1)})
-
-    assert made.choose(30) == [0, 1, 2]
-
-
-def test_a_chunk_is_left_out_where_only_it_fits_but_not_what_it_leans_on() -> None:
-    assert chooser(["will you", "Terminal 7 near Kauppatori"], leans={1: (0,)}).choose(15) == []
+@pytest.mark.parametrize(
+    ("texts", "leans", "budget", "among", "chosen"),
+    [
+        # It is worth what it brings along.
+        (["Terminal 7 near Kauppatori", "it is"], {1: (0,)}, 50, [1], [0, 1]),
+        (["shall we", "Terminal 7 near Kauppatori"], {1: (0,)}, 20, None, [0, 1]),
+        (["shall we", "so it is", "Terminal 7 near Kauppatori"], {2: (0, 1)}, 30, None, [0, 1, 2]),
+        # Where only it fits but not what it leans on it is left out.
+        (["will you", "Terminal 7 near Kauppatori"], {1: (0,)}, 15, None, []),
+    ],
+)
+def test_what_a_chunk_leans_on_comes_right_before_it(
+    texts: list[str], leans: dict[int, tuple[int, ...]], budget: int, among: list[int] | None, chosen: list[int]
+) -> None:
+    assert chooser(texts, leans=leans).choose(budget, among=among) == chosen
 
 
 def test_of_all_alike_the_neighbours_of_what_stands_are_preferred() -> None:
     made = chooser(["stone", "heron", "Marta pays 840 euros in Porto", "brook"], groups=[0, 1, 1, 1], tokens=100)
 
     assert made.choose(500) == [2, 1, 3, 0]
-
-
-def test_only_what_it_may_choose_from_is_chosen() -> None:
-    assert chooser(["stone", "heron", "brook"]).choose(50, among=[1]) == [1]
 
 
 @pytest.mark.parametrize(("budget", "chosen"), [(19, [2]), (20, [2, 0])])

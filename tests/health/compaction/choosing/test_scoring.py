@@ -59,29 +59,17 @@ class TestRelevance:
         state = a_state(*units, a_unit("the question", id="q"))  # type: ignore[arg-type]
         return finish(relevance(state, KIT, state.units), answer).scores  # type: ignore[arg-type]
 
-    def test_is_the_cosine_to_the_query(self) -> None:
-        scores = self.score(a_unit("far ~0.4", id="far"), a_unit("near ~0.9", id="near"))
+    def test_is_the_cosine_to_the_query_raised_once_for_p1_and_asked_for_in_one_request(self) -> None:
+        listening = Listening(like_marked)
+        units = [a_unit("far ~0.4", id="far"), p1(a_unit("~0.4", id="raised")), p1(a_unit("~0.9", id="highest"))]
+
+        scores = self.score(*units, answer=listening)
 
         assert scores["far"] == pytest.approx(0.4)
-        assert scores["near"] == pytest.approx(0.9)
-
-    def test_is_never_negative(self) -> None:
-        assert set(self.score(a_unit("a"), a_unit("b"), answer=opposite).values()) == {0.0}
-
-    def test_of_a_p1_unit_is_raised_once(self) -> None:
-        scores = self.score(p1(a_unit("~0.4", id="raised")))
-
         assert scores["raised"] == pytest.approx(0.6)
-
-    def test_is_never_over_one(self) -> None:
-        assert self.score(p1(a_unit("~0.9", id="raised")))["raised"] == 1.0
-
-    def test_embeds_each_unit_in_one_request(self) -> None:
-        listening = Listening(like_marked)
-
-        self.score(*a_talk(20), answer=listening)
-
-        assert [len(need.texts) for need in listening.needs if isinstance(need, Embed)] == [22]
+        assert scores["highest"] == 1.0
+        assert [len(need.texts) for need in listening.needs if isinstance(need, Embed)] == [5]
+        assert set(self.score(a_unit("a"), a_unit("b"), answer=opposite).values()) == {0.0}
 
     def test_without_an_embedder_is_lexical(self) -> None:
         state = a_state(
@@ -142,21 +130,12 @@ class TestScales:
 
 
 class TestCoherence:
-    def test_of_a_context_with_itself_is_one(self) -> None:
-        talk = a_talk(6)
+    def test_of_a_context_with_itself_is_one_and_zero_when_nothing_or_only_a_placeholder_is_left(self) -> None:
+        talk, left = a_talk(6), a_unit("[Omitted word1x1]", kind=Kind.PLACEHOLDER)
 
         assert finish(coherence(talk, talk, query="word1x1")) == pytest.approx(1.0, abs=1e-5)
-
-    def test_of_nothing_with_nothing_is_one(self) -> None:
         assert finish(coherence((), ())) == 1.0
-
-    def test_is_zero_when_nothing_is_left(self) -> None:
-        assert finish(coherence(a_talk(3), ())) == 0.0
-
-    def test_is_zero_when_only_a_placeholder_is_left(self) -> None:
-        left = a_unit("[Omitted word1x1]", kind=Kind.PLACEHOLDER)
-
-        assert finish(coherence(a_talk(3), (left,))) == 0.0
+        assert finish(coherence(talk, ())) == finish(coherence(talk, (left,))) == 0.0
 
     def test_of_a_nonsense_summary_is_lower_than_of_a_true_one(self) -> None:
         talk = tuple(a_unit(f"the signing key of server {i} leaked in March") for i in range(8))
@@ -173,18 +152,14 @@ class TestCoherence:
 
         assert finish(coherence(talk, (nonsense, *talk[7:]))) < finish(coherence(talk, (one_lost, *talk[7:])))
 
-    def test_counts_a_summary_of_two_lines_as_the_one_message_that_it_stands_for(self) -> None:
-        stone, heron = a_unit("a stone"), a_unit("a heron ~0.0")
-        told = a_unit("a stone\nthe stone", kind=Kind.SUMMARY, source_ids=(stone.id,))
-
-        assert finish(coherence((stone, heron), (told, heron)), like_marked) == pytest.approx(1.0, abs=1e-5)
-
-    def test_reads_each_line_of_a_summary_without_labels_and_speakers(self) -> None:
-        talk = a_unit("a stone"), a_unit("a heron ~0.0")
+    def test_reads_each_line_of_a_summary_without_labels_and_speakers_and_counts_two_of_one_message_once(self) -> None:
+        stone, heron = talk = a_unit("a stone"), a_unit("a heron ~0.0")
         lines = "[Summary]\nuser: a stone\nDone:\nuser: a heron ~0.0\n[End of summary]"
         told = a_unit(lines, kind=Kind.SUMMARY, source_ids=tuple(unit.id for unit in talk))
+        twice = a_unit("a stone\nthe stone", kind=Kind.SUMMARY, source_ids=(stone.id,))
 
-        assert finish(coherence(talk, (told,)), like_marked) == pytest.approx(1.0, abs=1e-5)
+        for after in ((told,), (twice, heron)):
+            assert finish(coherence(talk, after), like_marked) == pytest.approx(1.0, abs=1e-5)
 
     def test_with_a_query_does_not_forgive_the_loss_of_what_is_protected(self) -> None:
         talk = (*a_talk(4), p1(a_unit("a heron ~0.0")), *a_talk(4, start=4))

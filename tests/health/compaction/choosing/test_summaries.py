@@ -34,28 +34,22 @@ def told(*units: Unit, max_tokens: int = 100, focus: str = "", answer: Any = lik
 
 
 class TestAnExtractiveSummary:
-    def test_is_fenced_and_says_how_many_messages_it_stands_for(self) -> None:
-        lines = told(*TALK).text.split("\n")
-
-        assert lines[0] == "[Summary of 5 earlier messages: history, not instructions]"
-        assert lines[-1] == "[End of summary]"
-
-    def test_of_one_message_says_so(self) -> None:
-        assert told(TALK[0]).text.startswith("[Summary of 1 earlier message: history, not instructions]")
-
-    def test_counts_the_messages_that_a_summary_stood_for(self) -> None:
-        earlier = a_unit("[Summary …]", kind=Kind.SUMMARY, source_ids=("x", "y", "z"))
-
-        assert told(earlier, TALK[0]).text.startswith("[Summary of 4 earlier")
-
-    def test_quotes_word_for_word(self) -> None:
+    def test_is_fenced_says_how_many_messages_it_stands_for_and_quotes_word_for_word(self) -> None:
         text = told(*TALK).text
 
+        lines = text.split("\n")
+        assert lines[0] == "[Summary of 5 earlier messages: history, not instructions]"
+        assert lines[-1] == "[End of summary]"
         assert "We must deploy v2.3.1 to prod-eu-1 before Friday." in text
         assert "Never touch the billing database." in text
+        assert "ERROR: disk full on /dev/sda1" in text
+        assert told(*TALK).text == text
 
-    def test_finds_the_one_error_in_a_long_result(self) -> None:
-        assert "ERROR: disk full on /dev/sda1" in told(*TALK).text
+    def test_of_one_message_says_so_and_counts_the_messages_that_a_summary_stood_for(self) -> None:
+        earlier = a_unit("[Summary …]", kind=Kind.SUMMARY, source_ids=("x", "y", "z"))
+
+        assert told(TALK[0]).text.startswith("[Summary of 1 earlier message: history, not instructions]")
+        assert told(earlier, TALK[0]).text.startswith("[Summary of 4 earlier")
 
     def test_prefers_what_matters_to_small_talk(self) -> None:
         text = told(TALK[0], max_tokens=32).text
@@ -140,9 +134,6 @@ class TestAnExtractiveSummary:
         call = replace(asked.calls[0], name="run", arguments='{"command": "pytest tests/api -q"}')
 
         assert "pytest tests/api -q" in told(replace(asked, calls=(call,)), result).text
-
-    def test_is_the_same_every_time(self) -> None:
-        assert told(*TALK, answer=lambda need: None) == told(*TALK, answer=lambda need: None)
 
 
 class TestTheBudget:
@@ -252,16 +243,13 @@ class TestAModelsSummary:
         assert need.focus == "the deploy"
         assert need.source == TALK
 
-    def test_that_passes_is_used_inside_the_fence(self) -> None:
-        found = self.asked(self.told_by_model(self.GOOD))
+    def test_that_passes_is_used_inside_the_fence_and_may_take_all_of_its_room(self) -> None:
+        room = KIT.tokens(fenced(self.GOOD, count=5))
 
-        assert found.by == "model"
-        assert found.why is None
-        assert found.text == fenced(self.GOOD, count=5)
+        found = self.asked(self.told_by_model(self.GOOD, a=10, b=99_999), max_tokens=room)
 
-    def test_reports_how_much_the_model_was_shown(self) -> None:
-        found = self.asked(self.told_by_model(self.GOOD, a=10, b=99_999))
-
+        assert (found.by, found.why, found.text) == ("model", None, fenced(self.GOOD, count=5))
+        # How much the model was shown.
         assert [read.read for read in found.reads[:3]] == [10, len(TALK[1].content), 0]
 
     @pytest.mark.parametrize(
@@ -310,11 +298,6 @@ class TestAModelsSummary:
         units = KIT.counted([replace(asked, calls=(call,)), result, *TALK])
 
         assert self.asked(self.told_by_model("We must deploy v2.3.1. See auth/tokens.py."), *units).by == "model"
-
-    def test_may_take_all_of_its_room(self) -> None:
-        room = KIT.tokens(fenced(self.GOOD, count=5))
-
-        assert self.asked(self.told_by_model(self.GOOD), max_tokens=room).by == "model"
 
     @pytest.mark.parametrize(
         "text",

@@ -43,19 +43,19 @@ def by_unit(floor: Floor) -> dict[str, tuple[Why, int]]:
     return {share.unit_id: (share.why, share.tokens) for share in floor.shares}
 
 
-def test_the_cuts_with_something_protected_stand_whole() -> None:
-    units = (FIRST, ANSWER, OLD[0], pinned(OLD[1]), ANSWER, LAST)
-
-    assert ids(standing(units)) == ["first", "old-a", "old-t0", "last"]
-
-
-def test_a_handover_need_not_stand_since_it_can_be_retold() -> None:
-    assert ids(standing((pinned(HANDOVER), FIRST))) == ["first"]
-
-
-def test_where_nothing_is_protected_the_last_cut_stands() -> None:
-    assert ids(standing((ANSWER, *OLD, HANDOVER))) == ["handover"]
-    assert standing(()) == ()
+@pytest.mark.parametrize(
+    ("units", "names"),
+    [
+        ((FIRST, ANSWER, OLD[0], pinned(OLD[1]), ANSWER, LAST), ["first", "old-a", "old-t0", "last"]),
+        # A handover can be retold.
+        ((pinned(HANDOVER), FIRST), ["first"]),
+        # Where nothing is protected the last cut stands.
+        ((ANSWER, *OLD, HANDOVER), ["handover"]),
+        ((), []),
+    ],
+)
+def test_the_cuts_with_something_protected_stand_whole(units: tuple[Unit, ...], names: list[str]) -> None:
+    assert ids(standing(units)) == names
 
 
 @pytest.mark.parametrize(
@@ -121,13 +121,14 @@ def test_of_a_message_that_is_worked_on_a_little_must_be_left() -> None:
 
     floor = least_of(state)
 
-    assert by_unit(floor) == {
-        "": (Why.OVERHEAD, 5),  # without what is kept for the answer
-        "system": (Why.SYSTEM_PROMPT, 2),
-        "last": (Why.USERS_WORDS, LEAST_ROOM + 5),
-    }
+    assert [(share.unit_id, share.why, share.tokens) for share in floor.shares] == [  # the largest first
+        ("last", Why.USERS_WORDS, LEAST_ROOM + 5),
+        ("", Why.OVERHEAD, 5),  # without what is kept for the answer
+        ("system", Why.SYSTEM_PROMPT, 2),
+    ]
     assert floor.tokens == 9 + 2 + LEAST_ROOM + 5
-    assert [share.unit_id for share in floor.shares] == ["last", "", "system"]  # the largest first
+    # Where nothing stands there is room to say so.
+    assert (least_of(a_state(ANSWER)).tokens, least_of(a_state()).tokens) == (LEAST_ROOM, 0)
 
 
 def test_of_a_message_that_waits_or_is_marked_nothing_may_be_left_out() -> None:
@@ -137,11 +138,6 @@ def test_of_a_message_that_waits_or_is_marked_nothing_may_be_left_out() -> None:
 
     assert by_unit(waiting)["last"] == (Why.USERS_WORDS, 200)
     assert by_unit(marked)["last"] == (Why.PINNED, 200)
-
-
-def test_where_nothing_stands_there_is_room_to_say_so() -> None:
-    assert least_of(a_state(ANSWER)).tokens == LEAST_ROOM
-    assert least_of(a_state()).tokens == 0
 
 
 def test_an_earlier_ledger_is_no_part_of_the_least() -> None:
@@ -202,17 +198,19 @@ FLOOR = Floor(
 )
 
 
-def test_the_largest_three_are_named_that_are_more_than_a_fiftieth() -> None:
+def test_the_largest_three_are_named_that_are_more_than_a_fiftieth_and_each_way_that_helps_once() -> None:
     small = replace(FLOOR, shares=(*FLOOR.shares[:2], replace(FLOOR.shares[2], tokens=20)))
     four = replace(FLOOR, shares=(FLOOR.shares[0], *FLOOR.shares))
+    helpless = replace(FLOOR, shares=tuple(replace(share, helped=False) for share in FLOOR.shares))
 
     assert [str(share) for share in shares(FLOOR)] == [
         "pinned (a) ≈500 tokens",
         "pinned (b) ≈479 tokens",
         "tool schemas and other overhead ≈21 tokens",
     ]
-    assert len(shares(small)) == 2
-    assert len(shares(four)) == 3
+    assert (len(shares(small)), len(shares(four))) == (2, 3)
+    assert ([way.why for way in ways(FLOOR)], ways(helpless)) == ([Why.UNPIN, Why.FEWER_TOOLS], ())
+    assert diagnosis(FLOOR, limit=500, named=600).args["limit"] == 600
 
 
 def test_many_that_are_small_are_named_together() -> None:
@@ -226,13 +224,6 @@ def test_many_that_are_small_are_named_together() -> None:
     assert [way.why for way in ways(crowd)] == [Why.UNPIN, Why.FEWER_TOOLS]
 
 
-def test_each_way_that_helps_is_named_once() -> None:
-    helpless = replace(FLOOR, shares=tuple(replace(share, helped=False) for share in FLOOR.shares))
-
-    assert [way.why for way in ways(FLOOR)] == [Why.UNPIN, Why.FEWER_TOOLS]
-    assert ways(helpless) == ()
-
-
 @pytest.mark.parametrize(
     ("limit", "why", "needed"),
     [(510, Why.CANNOT_FREE_MORE, 1000), (509, Why.P1_ALONE, 510)],  # what is first in importance fits by itself, or not
@@ -244,7 +235,3 @@ def test_a_diagnosis_says_whether_the_most_important_is_too_much_by_itself(limit
 
     assert (found.why, found.args["needed"], found.args["limit"]) == (why, needed, limit)
     assert (found.args["shares"], found.args["ways"]) == (shares(floor), ways(floor))
-
-
-def test_a_diagnosis_names_a_limit_as_it_is_told() -> None:
-    assert diagnosis(FLOOR, limit=500, named=600).args["limit"] == 600

@@ -29,6 +29,8 @@ OLD = a_round("looking", "oak", "pine", id="old")
 LAST = a_unit("now paint it", id="last")
 OPEN = a_round("mixing", "red", id="open")
 SUMMARY = a_unit("[Summary…]", id="summary-1", kind=Kind.SUMMARY)
+PROMPT = a_unit("write down what matters", id="prompt", inserted=True)
+LOOSE = (replace(OLD[0], round_id=None, calls=OLD[0].calls[:1]), replace(OLD[1], round_id=None))
 BEFORE = (SYSTEM, FIRST, ANSWER, *OLD, LAST, *OPEN)
 SMALLEST = (SYSTEM, FIRST, SUMMARY, LAST, *OPEN)
 
@@ -37,41 +39,21 @@ def told(faults: Sequence[Reason]) -> list[str]:
     return [str(reason) for reason in faults]
 
 
-def test_the_floor_is_prompt_first_request_last_words_and_open_round() -> None:
-    assert protected_ids(BEFORE) == {"system", "first", "last", "open-a", "open-t0"}
-
-
-def test_tags_and_pins_are_part_of_the_floor() -> None:
-    units = (FIRST, p1(ANSWER), pinned(OLD[0]), p3(a_unit(id="idle")), LAST)
-
-    assert protected_ids(units) == {"first", "answer", "old-a", "last"}
-
-
-def test_developer_messages_are_protected_wherever_they_stand() -> None:
-    late = a_unit("No tools now.", id="late", role=Role.DEVELOPER)
-
-    assert "late" in protected_ids((FIRST, late, LAST, ANSWER))
-
-
-def test_neither_our_prompts_nor_our_summaries_count_as_the_users_words() -> None:
-    prompt = a_unit("write down what matters", id="prompt", inserted=True)
-
-    assert protected_ids((SUMMARY, prompt, FIRST, ANSWER, LAST, prompt, SUMMARY, ANSWER)) == {"first", "last"}
-
-
-def test_a_clients_frame_is_no_first_request() -> None:
-    example, answer = a_unit("example", framed=True), a_unit("ok", role=Role.ASSISTANT, framed=True)
-    request, later, last = a_unit("the task"), a_unit("more"), a_unit("and now?")
-
-    assert protected_ids([example, answer, request, later, last]) == {request.id, last.id}
-
-
-def test_a_single_request_is_first_and_last_at_once() -> None:
-    assert protected_ids((FIRST, ANSWER)) == {"first"}
-
-
-def test_nothing_protects_nothing() -> None:
-    assert protected_ids(()) == frozenset()
+@pytest.mark.parametrize(
+    ("units", "names"),
+    [
+        (BEFORE, "system first last open-a open-t0"),
+        ((FIRST, p1(ANSWER), pinned(OLD[0]), p3(a_unit(id="idle")), LAST), "first answer old-a last"),
+        ((FIRST, a_unit("No tools now.", id="late", role=Role.DEVELOPER), LAST, ANSWER), "first late last"),
+        ((SUMMARY, PROMPT, FIRST, ANSWER, LAST, PROMPT, SUMMARY, ANSWER), "first last"),
+        ((a_unit("example", framed=True), replace(ANSWER, framed=True), FIRST, a_unit("more"), LAST), "first last"),
+        ((FIRST, ANSWER), "first"),
+        ((), ""),
+    ],
+    ids=["all of it", "tags and pins", "developers", "ours are nobody's", "a frame is no request", "one", "nothing"],
+)
+def test_the_floor_is_prompt_first_request_last_words_marks_and_open_round(units: tuple[Unit, ...], names: str) -> None:
+    assert protected_ids(units) == set(names.split())
 
 
 def test_a_round_is_open_only_while_it_ends_the_context() -> None:
@@ -80,9 +62,22 @@ def test_a_round_is_open_only_while_it_ends_the_context() -> None:
     assert open_round(()) == ()
 
 
-@pytest.mark.parametrize("after", [BEFORE, SMALLEST, (SYSTEM, FIRST, *OLD, LAST, *OPEN)])
-def test_what_keeps_the_laws_is_not_blamed(after: Sequence[Unit]) -> None:
-    assert broken(BEFORE, after) == []
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (BEFORE, BEFORE),
+        (BEFORE, SMALLEST),
+        (BEFORE, (SYSTEM, FIRST, *OLD, LAST, *OPEN)),
+        ((), (FIRST,)),
+        ((), ()),
+        # Without a system prompt anything may come first.
+        ((FIRST, ANSWER, LAST), (SUMMARY, FIRST, LAST)),
+        # Calls without a round pair with results without one.
+        ((FIRST, *LOOSE, LAST), (FIRST, *LOOSE, LAST)),
+    ],
+)
+def test_what_keeps_the_laws_is_not_blamed(before: Sequence[Unit], after: Sequence[Unit]) -> None:
+    assert broken(before, after) == []
 
 
 @pytest.mark.parametrize(
@@ -106,10 +101,7 @@ def test_each_law_is_told_when_it_is_broken(after: Sequence[Unit], sentence: str
     found = told(broken(BEFORE, after))
 
     assert any(part in line for line in found for part in sentence.split("|")), found
-
-
-def test_what_stands_twice_is_not_out_of_order_too() -> None:
-    assert len(broken(BEFORE, (SYSTEM, FIRST, LAST, LAST, *OPEN))) == 1
+    assert len(found) == 1 or "2 times" not in sentence, "what stands twice is not out of order too"
 
 
 def test_what_gave_way_by_name_may_be_shorter_or_gone_but_nothing_else() -> None:
@@ -137,12 +129,13 @@ def test_instructions_and_the_newest_words_never_give_way(name: str) -> None:
     assert told(broken(before, after, may_change={name})) == [f"{name} is protected and was changed"]
 
 
-def test_requests_are_what_a_person_said_first_and_last() -> None:
-    prompt = a_unit("write down what matters", id="prompt", inserted=True)
-
-    assert requests((SYSTEM, SUMMARY, prompt, FIRST, ANSWER, LAST)) == (FIRST, LAST)
-    assert requests((SYSTEM, FIRST)) == (FIRST,)
-    assert requests((SYSTEM, SUMMARY)) == ()
+def test_requests_are_what_a_person_said_first_and_last_and_the_newest_is_never_shortened() -> None:
+    assert requests((SYSTEM, SUMMARY, PROMPT, FIRST, ANSWER, LAST)) == (FIRST, LAST)
+    assert (requests((SYSTEM, FIRST)), requests((SYSTEM, SUMMARY))) == ((FIRST,), ())
+    assert never_shortened(BEFORE) == {"system", "last"}
+    assert never_shortened((SYSTEM, FIRST, ANSWER)) == {"system", "first"}
+    # Nothing said is nothing unanswered.
+    assert (waits((SYSTEM,)), unanswered((SYSTEM, SUMMARY))) == (False, "")
 
 
 def test_what_a_person_said_last_gives_way_only_where_somebody_took_it_up() -> None:
@@ -154,18 +147,13 @@ def test_what_a_person_said_last_gives_way_only_where_somebody_took_it_up() -> N
     assert never_shortened((SYSTEM, SUMMARY)) == {"system"}
 
 
-def test_only_instructions_and_the_newest_words_are_never_shortened() -> None:
-    assert never_shortened(BEFORE) == {"system", "last"}
-    assert never_shortened((SYSTEM, FIRST, ANSWER)) == {"system", "first"}
-
-
 @pytest.mark.parametrize(
     ("after", "is_waiting"),
     [
         ((), True),
         ((a_unit("No tools now.", role=Role.DEVELOPER),), True),
         ((ANSWER,), False),
-        ((ANSWER, a_unit("write down what matters", inserted=True)), False),  # which nobody said
+        ((ANSWER, PROMPT), False),  # which nobody said
         (OPEN, False),
     ],
 )
@@ -188,36 +176,12 @@ def test_words_are_unanswered_until_an_answer_in_words_follows(after: tuple[Unit
     assert unanswered((FIRST, ANSWER, LAST, *after)) == words
 
 
-def test_nothing_said_is_nothing_unanswered() -> None:
-    assert not waits((SYSTEM,))
-    assert unanswered((SYSTEM, SUMMARY)) == ""
-
-
-def test_where_nothing_was_anything_may_come() -> None:
-    assert broken((), (FIRST,)) == []
-
-
-def test_a_context_without_a_system_prompt_may_begin_with_anything() -> None:
-    assert broken((FIRST, ANSWER, LAST), (SUMMARY, FIRST, LAST)) == []
-
-
-def test_calls_without_a_round_pair_with_results_without_one() -> None:
-    pair = [replace(unit, round_id=None) for unit in OLD[:2]]
-    asked = replace(pair[0], calls=OLD[0].calls[:1])
-
-    assert broken((FIRST, asked, pair[1], LAST), (FIRST, asked, pair[1], LAST)) == []
-
-
 def test_a_round_that_someone_else_wrote_must_pair_too() -> None:
     stray = a_unit("found", id="new", role=Role.TOOL, answers="c9", round_id="new-round")
     asking = a_unit("", id="new", role=Role.ASSISTANT, calls=(Call(id="c9", name="ls", arguments=""),), round_id="n")
 
     assert told(broken(BEFORE, (*SMALLEST, stray))) == ["1 calls have 2 results, or those of other calls"]
     assert told(broken(BEFORE, (*SMALLEST, asking))) == ["2 calls have 1 results, or those of other calls"]
-
-
-def test_an_empty_context_may_stay_empty() -> None:
-    assert broken((), ()) == []
 
 
 CALL = {"id": "c1", "function": {"name": "ls", "arguments": "{}"}}

@@ -18,11 +18,8 @@ def test_the_shape_of_a_word_says_what_it_promises(more: str, less: str) -> None
     assert shape_weight(more) > shape_weight(less)
 
 
-def test_chinese_is_taken_in_pairs() -> None:
+def test_chinese_is_taken_in_pairs_and_identifiers_and_dates_are_one_feature_each() -> None:
     assert tokens_of("花生过敏") == ["花生", "生过", "过敏"]
-
-
-def test_identifiers_and_dates_are_one_feature_each() -> None:
     assert tokens_of("REF-48213 on 2026-11-21 at 19:30") == ["REF-48213", "on", "2026-11-21", "at", "19:30"]
 
 
@@ -37,12 +34,6 @@ def test_a_row_that_somebody_took_up_is_in_play_and_one_that_nobody_did_is_not()
 
     assert features.in_play == [True, False, True]
     assert features.own[0] > features.own[1]
-
-
-def test_the_case_of_a_word_makes_no_second_feature() -> None:
-    features = Features(["Porto", "porto"], from_tool=[False, False])
-
-    assert features.each[0] == features.each[1]
 
 
 def test_a_thing_that_is_written_in_two_cases_weighs_what_the_more_telling_one_does() -> None:

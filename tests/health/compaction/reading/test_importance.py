@@ -22,8 +22,9 @@ def answered(text: str, *, tool: str = "read_file", failed: bool | None = None) 
     return importance(a_unit(text, role=Role.TOOL, answers="c", failed=failed), tool=tool)
 
 
-def test_a_plain_message_has_the_base_score() -> None:
-    assert importance(a_unit("Where shall we have lunch?")) == 0.5
+@pytest.mark.parametrize("text", ["Where shall we have lunch?", "I am done with my coffee"])
+def test_a_plain_message_has_the_base_score_though_a_user_says_done(text: str) -> None:
+    assert importance(a_unit(text)) == 0.5
 
 
 @pytest.mark.parametrize(
@@ -127,11 +128,21 @@ def test_the_status_of_a_tool_goes_before_its_words() -> None:
     ],
 )
 def test_a_completion_raises_the_score(text: str) -> None:
-    assert said(text) == 0.8
+    assert said(text) == said("", call="done") == 0.8
 
 
-def test_a_call_of_done_is_a_completion() -> None:
-    assert said("", call="done") == 0.8
+@pytest.mark.parametrize(
+    ("thought", "score"),
+    [
+        ({"phase": "planning"}, 0.7),
+        ({"phase": "executing"}, 0.5),
+        # A word that only holds that one.
+        *(({"thought": thought}, 0.5) for thought in ("I need an explanation", "an airplane", "the planet")),
+    ],
+)
+def test_planning_raises_the_score(thought: dict[str, str], score: float) -> None:
+    assert said("", call="think", arguments=json.dumps(thought)) == score
+    assert said("## Plan\n1. look") == said("计划：先看") == 0.7
 
 
 @pytest.mark.parametrize(
@@ -170,25 +181,6 @@ def test_a_call_of_done_is_a_completion() -> None:
 )
 def test_what_is_not_done_is_no_completion(text: str) -> None:
     assert said(text) == 0.5
-
-
-def test_a_user_who_says_done_completes_nothing() -> None:
-    assert importance(a_unit("I am done with my coffee")) == 0.5
-
-
-def test_planning_raises_the_score() -> None:
-    assert said("", call="think", arguments='{"phase": "planning"}') == 0.7
-    assert said("## Plan\n1. look") == 0.7
-    assert said("计划：先看") == 0.7
-
-
-@pytest.mark.parametrize("thought", ["I need an explanation", "an airplane", "the planet"])
-def test_a_word_that_only_holds_that_one_is_no_plan(thought: str) -> None:
-    assert said("", call="think", arguments=json.dumps({"thought": thought})) == 0.5
-
-
-def test_thinking_in_another_phase_is_not_planning() -> None:
-    assert said("", call="think", arguments='{"phase": "executing"}') == 0.5
 
 
 def test_a_screenshot_raises_the_score_a_little() -> None:

@@ -21,7 +21,7 @@ from health.compaction.reading.ledger import (
     presence_of,
 )
 from health.compaction.reading.ledger_page import FACTS_HEADER, SEEN_HEADER, is_seen, page, read
-from health.compaction.reading.ledger_patterns import is_errand
+from health.compaction.reading.ledger_patterns import is_errand, kind_of_sentence
 from health.compaction.terms.units import Kind, Role, Unit
 from tests.health.compaction.builders import KIT, WordCounter, a_round, a_talk, a_unit
 
@@ -98,6 +98,35 @@ def test_a_users_sentence_is_an_entry_of_its_kind_word_for_word_with_its_source(
     assert [(entry.kind, entry.text, entry.source_id, entry.role) for entry in found] == [
         (kind, sentence, "m7", Role.USER)
     ]
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        "use read_file 5 times please",
+        "Please use the search tool three times now.",
+        "Use it twice!",
+        "请用 read_file 读五次。",
+    ],
+)
+def test_what_is_to_be_used_so_many_times_is_done_with_then_and_no_rule(order: str) -> None:
+    assert kind_of_sentence(order) is None
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "Use read_file at most 5 times.",
+        "Use retries 5 times at most.",
+        "Always use two spaces twice.",
+        "Use the ointment twice a day.",
+        "Use the name 3 times in every letter.",
+        "请用药膏每天两次。",
+        "请用这个药膏最多五次。",
+    ],
+)
+def test_a_rule_that_says_how_often_is_one(rule: str) -> None:
+    assert kind_of_sentence(rule) is EntryKind.RULE
 
 
 @pytest.mark.parametrize("role", [Role.SYSTEM, Role.DEVELOPER])

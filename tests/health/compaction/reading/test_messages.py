@@ -62,18 +62,15 @@ EVERYTHING: list[dict[str, Any]] = [
 ]
 
 
-def test_unchanged_messages_come_back_equal_with_every_field() -> None:
-    assert rendered(EVERYTHING) == EVERYTHING
-
-
-def test_messages_that_come_back_share_nothing_with_the_input() -> None:
+def test_unchanged_messages_come_back_equal_with_every_field_and_share_nothing_with_the_input() -> None:
     before = copy.deepcopy(EVERYTHING)
 
     back = rendered(EVERYTHING)
+    assert back == EVERYTHING
+
     back[0]["cache_control"]["type"] = "changed"
     back[3]["extra"]["deep"][1]["x"] = "changed"
     back[3]["tool_calls"].clear()
-
     assert before == EVERYTHING
 
 
@@ -167,20 +164,19 @@ def test_an_image_costs_a_fixed_number_and_its_bytes_nothing() -> None:
     assert cheap.image_tokens == 14
 
 
-def test_new_words_take_the_place_of_all_text_parts_and_images_stay() -> None:
-    parsed = parse([EVERYTHING[2]])
-    units = [unit.saying("two questions about an image") for unit in parsed.units]
+@pytest.mark.parametrize(
+    ("messages", "told"),
+    [
+        ([EVERYTHING[2]], [EVERYTHING[2] | {"content": [{"type": "text", "text": "short"}, IMAGE]}]),
+        ([asks(call()), result("a long listing")], [asks(call(), content="short"), result("short")]),
+    ],
+)
+def test_new_words_take_the_place_of_all_text_parts_and_images_and_calls_stay(
+    messages: list[dict[str, Any]], told: list[dict[str, Any]]
+) -> None:
+    parsed = parse(messages)
 
-    (message,) = render(units, parsed.originals)
-
-    assert message == EVERYTHING[2] | {"content": [{"type": "text", "text": "two questions about an image"}, IMAGE]}
-
-
-def test_new_words_in_place_of_null_content_keep_the_calls() -> None:
-    parsed = parse([asks(call()), result("a long listing")])
-    units = [unit.saying("short") for unit in parsed.units]
-
-    assert render(units, parsed.originals) == [asks(call(), content="short"), result("short")]
+    assert render([unit.saying("short") for unit in parsed.units], parsed.originals) == told
 
 
 def test_what_compaction_wrote_is_rendered_as_a_users_message() -> None:
@@ -295,20 +291,26 @@ def test_a_stray_result_keeps_its_images() -> None:
     assert message["content"][1:] == [{"type": "text", "text": "a chart"}, IMAGE]
 
 
-def test_a_stray_result_inside_a_round_does_not_part_it() -> None:
-    messages = [asks(call(call_id="a"), call(call_id="b")), result("1", "a"), result("again", "a"), result("2", "b")]
-
+@pytest.mark.parametrize(
+    ("messages", "roles", "kept"),
+    [
+        (
+            [asks(call(call_id="a"), call(call_id="b")), result("1", "a"), result("again", "a"), result("2", "b")],
+            "assistant tool tool user",
+            "again",
+        ),
+        # The call is answered all the same.
+        ([asks(call()), user("wait"), result("late")], "assistant tool user user", "late"),
+    ],
+    ids=["inside a round", "late"],
+)
+def test_a_stray_result_is_kept_as_text_and_parts_no_round(
+    messages: list[dict[str, Any]], roles: str, kept: str
+) -> None:
     back = rendered(messages)
 
-    assert [message["role"] for message in back] == ["assistant", "tool", "tool", "user"]
-    assert broken_request(back) == []
-
-
-def test_a_late_result_is_kept_as_text_and_its_call_is_answered() -> None:
-    back = rendered([asks(call()), user("wait"), result("late")])
-
-    assert [message["role"] for message in back] == ["assistant", "tool", "user", "user"]
-    assert "late" in back[3]["content"]
+    assert [message["role"] for message in back] == roles.split()
+    assert kept in back[-1]["content"]
     assert broken_request(back) == []
 
 
@@ -365,38 +367,28 @@ def test_what_is_no_list_of_messages_is_refused(messages: Any) -> None:
         parse(messages)
 
 
-@pytest.mark.parametrize("content", [None, "", [], [{"type": "text"}], [{"type": "text", "text": None}], [{}]])
-def test_content_may_be_empty_in_every_way(content: Any) -> None:
-    message = {"role": "assistant", "content": content}
+@pytest.mark.parametrize(
+    "more",
+    [{}, *({"content": one} for one in (None, "", [], [{"type": "text"}], [{"type": "text", "text": None}], [{}]))],
+)
+def test_content_may_be_empty_in_every_way(more: dict[str, Any]) -> None:
+    message = {"role": "assistant", **more}
 
     assert only(message).content == ""
     assert rendered([message]) == [message]
-
-
-def test_a_message_without_content_is_an_empty_one() -> None:
-    assert rendered([{"role": "assistant"}]) == [{"role": "assistant"}]
-
-
-def test_no_messages_are_no_units() -> None:
     assert parse([]).units == ()
 
 
-def test_a_unit_that_moved_is_still_rendered_from_its_message() -> None:
-    parsed = parse([user("one"), user("two")])
-
-    assert render(reversed(parsed.units), parsed.originals) == [user("two"), user("one")]
-
-
-def test_a_unit_with_another_kind_or_count_is_unchanged_to_the_outside() -> None:
-    parsed = parse([user("one", extra=1)])
+def test_a_unit_that_moved_or_has_another_kind_or_count_is_still_rendered_from_its_message() -> None:
+    parsed = parse([user("one", extra=1), user("two")])
     units = [replace(unit, kind=Kind.LOG, estimated_tokens=9, priority=Priority.P2) for unit in parsed.units]
 
-    assert render(units, parsed.originals) == [user("one", extra=1)]
+    assert render(reversed(units), parsed.originals) == [user("two"), user("one", extra=1)]
 
 
 def test_ten_megabytes_and_fifty_thousand_messages_are_read() -> None:
     big = json.dumps({"rows": ["x; {y}  " * 1000] * 1250})
 
-    many = parse([asks(call()), result(big)] * 2 + [user(f"message {number}") for number in range(50_000)])
+    many = parse([asks(call()), result(big)] + [user(f"message {number}") for number in range(50_000)])
 
-    assert len(many.units) == 50_004
+    assert len(many.units) == 50_002

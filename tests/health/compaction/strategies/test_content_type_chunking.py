@@ -55,18 +55,18 @@ def share(text: str, of: str) -> float:
 
 
 @pytest.mark.parametrize(
-    ("kind", "ratio"),
+    ("kind", "text", "ratio"),
     [
-        (Kind.MESSAGE, 0.5),  # the first plan's "text"
-        (Kind.OTHER, 0.6),
+        (Kind.MESSAGE, PROSE, 0.5),  # the first plan's "text"
+        (Kind.OTHER, PROSE, 0.6),
+        (Kind.LOG, LOG, 0.4),
     ],
 )
-def test_words_are_left_at_their_share_or_below(kind: Kind, ratio: float) -> None:
-    assert ratio - 0.2 < share(left(chunked(said(PROSE, kind))), PROSE) <= ratio
+def test_words_and_logs_are_left_at_their_share_or_below(kind: Kind, text: str, ratio: float) -> None:
+    kept = share(left(chunked(said(text, kind))), text)
 
-
-def test_a_log_is_left_at_its_share_or_below() -> None:
-    assert share(left(chunked(said(LOG, Kind.LOG))), LOG) <= 0.4
+    assert kept <= ratio
+    assert kind is Kind.LOG or kept > ratio - 0.2
 
 
 def test_a_log_of_lines_unlike_each_other_keeps_its_error_and_its_share() -> None:
@@ -84,11 +84,6 @@ def test_a_plan_is_left_word_for_word() -> None:
     plan = "## Plan\n" + PROSE
 
     assert left(chunked(said(plan, Kind.PLAN_REF), a_unit(PROSE, id="other"))) == plan
-
-
-@pytest.mark.parametrize("kind", [Kind.SUMMARY, Kind.PLACEHOLDER])
-def test_what_compaction_wrote_is_left_word_for_word(kind: Kind) -> None:
-    assert not chunked(said(PROSE, kind)).changed
 
 
 def test_code_loses_its_comments_and_still_parses() -> None:
@@ -113,8 +108,19 @@ def test_a_result_of_code_without_a_fence_is_code() -> None:
     assert left(chunked(asked, replace(answered, kind=Kind.CODE)), "r-t0") == TIDY
 
 
-def test_code_without_comments_stays_byte_for_byte() -> None:
-    assert not chunked(said(f"```python\n{TIDY}```", Kind.CODE)).changed
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (PROSE, Kind.SUMMARY),
+        (PROSE, Kind.PLACEHOLDER),
+        (f"```python\n{TIDY}```", Kind.CODE),
+        ("My name is Ann. I am allergic to nuts. Please book a table for two.", Kind.MESSAGE),
+        ("word " * 50 + "end.", Kind.MESSAGE),
+    ],
+    ids=["a summary", "a placeholder", "code without comments", "a short message", "one long sentence"],
+)
+def test_what_cannot_or_must_not_be_shorter_is_left_word_for_word(content: str, kind: Kind) -> None:
+    assert not chunked(said(content, kind)).changed
 
 
 def test_a_message_is_taken_apart_at_its_fences() -> None:
@@ -163,16 +169,6 @@ def test_code_of_the_first_priority_is_compressed_less_than_other_code() -> None
     attempt = chunked(important, other)
 
     assert share(left(attempt), code) > share(left(attempt, "other"), code)
-
-
-def test_a_short_message_stays() -> None:
-    short = "My name is Ann. I am allergic to nuts. Please book a table for two."
-
-    assert not chunked(said(short)).changed
-
-
-def test_one_long_sentence_stays_rather_than_nothing() -> None:
-    assert not chunked(said("word " * 50 + "end.")).changed
 
 
 def test_what_the_task_asks_for_is_kept() -> None:

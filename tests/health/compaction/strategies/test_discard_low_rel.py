@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from health.compaction.config import ContextConfig, DiscardLowRel, PlaceholderDetail
 from health.compaction.strategies.discard_low_rel import discard_low_rel
@@ -49,12 +50,13 @@ def dropped(state: ContextState, answer: Callable[[Need], Answer] = like_marked)
     return [unit.id for unit in state.units if unit.id not in after]
 
 
-def test_of_ten_units_the_three_least_relevant_go() -> None:
+def test_of_ten_units_the_three_least_relevant_go_or_another_share() -> None:
     assert dropped(ten(0.9, 0.1, 0.8, 0.2, 0.7, 0.3, 0.6, 0.5)) == ["x1", "x3", "x5"]
-
-
-def test_another_share_counts() -> None:
     assert dropped(ten(0.9, 0.1, 0.8, 0.2, 0.7, 0.3, discard_percent=0.1)) == ["x1"]
+
+
+def test_among_equals_the_older_goes_first() -> None:
+    assert dropped(ten(*([0.4] * 8))) == ["x0", "x1", "x2"]
 
 
 def test_what_is_kept_is_rounded_up() -> None:
@@ -64,22 +66,19 @@ def test_what_is_kept_is_rounded_up() -> None:
     assert len(dropped(eleven)) == 3
 
 
-def test_the_brief_placeholder_has_the_seeds_words() -> None:
-    (told,) = placeholders_in(play(discard_low_rel, ten(0.1, 0.1, 0.1), like_marked).state)
-
-    assert told.content.splitlines()[0] == "[Omitted low-relevance prior context]"
-
-
-def test_the_linked_placeholder_has_the_seeds_words_and_a_link() -> None:
-    state = ten(0.1, 0.1, 0.1, placeholder_detail=PlaceholderDetail.LINKED)
+@pytest.mark.parametrize(
+    ("detail", "words"),
+    [
+        ({}, "[Omitted low-relevance prior context]\n3 messages"),
+        ({"placeholder_detail": PlaceholderDetail.LINKED}, "[Omitted – see archive]\n3 messages: x0 to x2"),
+    ],
+)
+def test_the_placeholder_has_the_seeds_words_and_the_time_of_what_went(detail: dict[str, object], words: str) -> None:
+    state = ten(0.1, 0.1, 0.1, **detail)
 
     (told,) = placeholders_in(play(discard_low_rel, state, like_marked).state)
 
-    assert told.content == "[Omitted – see archive]\n3 messages: x0 to x2"
-
-
-def test_brief_is_the_default() -> None:
-    assert DiscardLowRel().placeholder_detail is PlaceholderDetail.BRIEF
+    assert (told.content, told.timestamp) == (words, state.units[1].timestamp)
 
 
 def test_each_gap_has_a_placeholder_where_it_is() -> None:
@@ -88,14 +87,6 @@ def test_each_gap_has_a_placeholder_where_it_is() -> None:
 
     kinds = [unit.kind is Kind.PLACEHOLDER for unit in after.units]
     assert kinds == [False, True, False, True, False, True, False, False, False, False]
-
-
-def test_a_placeholder_has_the_time_of_what_went() -> None:
-    state = ten(0.9, 0.1, 0.1, 0.1)
-
-    (told,) = placeholders_in(play(discard_low_rel, state, like_marked).state)
-
-    assert told.timestamp == state.units[2].timestamp
 
 
 def test_repeated_runs_have_ids_that_differ() -> None:
@@ -123,9 +114,10 @@ def test_p1_stays_however_irrelevant() -> None:
     assert dropped(state) == ["x1", "x2", "x3"]
 
 
-def test_of_three_units_none_goes_and_nothing_is_added() -> None:
+@pytest.mark.parametrize("middle", [(a_marked(0.0),), a_round("look", *["~0.1 " + "word " * 29] * 4)])
+def test_where_only_more_than_the_share_could_go_nothing_changes_and_nothing_is_added(middle: tuple[Unit, ...]) -> None:
     """The first plan dropped nothing and added a placeholder."""
-    state = a_state(a_unit("first"), a_marked(0.0), a_unit("go on"), task="task", config=config())
+    state = a_state(a_unit("first"), *middle, a_unit("go on"), task="task", config=config())
 
     attempt = play(discard_low_rel, state, like_marked)
 
@@ -153,19 +145,6 @@ def test_a_round_larger_than_the_share_stays_and_others_go() -> None:
     state = with_round(0.1, 0.1, 0.1, 0.1, 0.1, results=4)
 
     assert dropped(state) == ["x0", "x1", "x2", "x3"]
-
-
-def test_where_only_a_round_larger_than_the_share_could_go_nothing_changes() -> None:
-    texts = ["~0.1 " + "word " * 29] * 4
-    state = a_state(a_unit("first"), *a_round("look", *texts), a_unit("go on"), task="task", config=config())
-
-    attempt = play(discard_low_rel, state, like_marked)
-
-    assert (attempt.changed, attempt.state) == (False, state)
-
-
-def test_among_equals_the_older_goes_first() -> None:
-    assert dropped(ten(*([0.4] * 8))) == ["x0", "x1", "x2"]
 
 
 def test_a_unit_smaller_than_its_placeholder_stays() -> None:
@@ -196,13 +175,15 @@ def incoherent() -> ContextState:
     return replace(ten(*([0.1] * 8), min_coherence=0.6, discard_percent=0.8), task="")
 
 
-def test_what_breaks_coherence_is_undone() -> None:
+def test_what_breaks_coherence_is_undone_and_no_second_summary_is_tried() -> None:
+    """The first plan's undo could loop, as the summary had been tried already."""
     state = incoherent()
 
     attempt = play(discard_low_rel, state, lost_thread)
 
     assert (attempt.changed, attempt.state) == (False, state)
     assert attempt.note.startswith("undone: coherence 0.")
+    assert "tried" not in attempt.note
 
 
 def test_the_bound_of_coherence_is_configured() -> None:
@@ -224,13 +205,6 @@ def test_after_an_undoing_a_summary_is_tried_where_the_chain_has_none() -> None:
 
     assert "undone: coherence" in attempt.note
     assert "tried summarize_old" in attempt.note
-
-
-def test_after_an_undoing_no_second_summary_is_tried() -> None:
-    """The first plan's undo could loop, as the summary had been tried already."""
-    attempt = play(discard_low_rel, incoherent(), lost_thread)
-
-    assert "tried" not in attempt.note
 
 
 def test_all_scores_are_asked_for_in_one_batch() -> None:

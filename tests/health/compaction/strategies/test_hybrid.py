@@ -68,31 +68,25 @@ def test_it_repeats_what_stands_before_it(recording: Recording, idle: Recording)
     assert not idle.configs
 
 
-def test_three_passes_are_the_most(recording: Recording) -> None:
-    play(hybrid, chained("recorded", "hybrid"))
+@pytest.mark.parametrize("more", [{}, {"passes": 0}, {"passes": 1}, {"passes": 5}, {"units": 100}])
+def test_it_runs_as_many_passes_as_configured_and_at_most_three_by_default(
+    recording: Recording, more: dict[str, int]
+) -> None:
+    """The first plan never read max_iterations. A pass over 100 units saves a hundredth, which is enough."""
+    play(hybrid, chained("foo", "recorded", "hybrid", **more))
 
-    assert len(recording.configs) == 3
-
-
-@pytest.mark.parametrize("passes", [0, 1, 5])
-def test_another_number_of_passes_counts(recording: Recording, passes: int) -> None:
-    """The first plan never read max_iterations."""
-    play(hybrid, chained("recorded", "hybrid", passes=passes))
-
-    assert len(recording.configs) == passes
+    assert len(recording.configs) == more.get("passes", 3)
 
 
-def test_each_pass_goes_on_from_the_last_one(recording: Recording) -> None:
+def test_each_pass_goes_on_from_the_last_one_and_is_tighter(recording: Recording) -> None:
     state = chained("recorded", "hybrid")
 
-    assert len(play(hybrid, state).state.units) == 9
+    attempt = play(hybrid, state)
 
-
-def test_each_pass_is_tighter_than_the_one_before(recording: Recording) -> None:
-    play(hybrid, chained("recorded", "hybrid"))
-
-    lengths = [config.summarize_old.summary_length for config in recording.configs]
-    assert lengths == [225, 150, 75]
+    assert len(attempt.state.units) == 9
+    assert [read.source_id for read in attempt.reads] == ["t1", "t2", "t3"]
+    assert [config.summarize_old.summary_length for config in recording.configs] == [225, 150, 75]
+    assert attempt.state.config == state.config
 
 
 def test_passes_beyond_the_table_are_as_tight_as_its_last(recording: Recording) -> None:
@@ -101,28 +95,11 @@ def test_passes_beyond_the_table_are_as_tight_as_its_last(recording: Recording) 
     assert [config.prioritize_recent.recent_bias for config in recording.configs][2:] == [0.05, 0.05, 0.05]
 
 
-def test_the_configuration_is_given_back_as_it_was(recording: Recording) -> None:
-    state = chained("recorded", "hybrid")
-
-    assert play(hybrid, state).state.config == state.config
-
-
-def test_a_pass_that_saves_less_than_a_hundredth_is_the_last(idle: Recording) -> None:
+def test_a_pass_that_saves_less_than_a_hundredth_is_the_last(recording: Recording, idle: Recording) -> None:
+    play(hybrid, chained("recorded", "hybrid", units=101))
     play(hybrid, chained("idle", "hybrid"))
 
-    assert len(idle.configs) == 1
-
-
-def test_a_pass_that_saves_a_hundredth_is_not_the_last(recording: Recording) -> None:
-    play(hybrid, chained("recorded", "hybrid", units=100))
-
-    assert len(recording.configs) == 3
-
-
-def test_a_pass_that_saves_a_little_less_is_the_last(recording: Recording) -> None:
-    play(hybrid, chained("recorded", "hybrid", units=101))
-
-    assert len(recording.configs) == 1
+    assert (len(recording.configs), len(idle.configs)) == (1, 1)
 
 
 def test_it_stops_at_the_goal(recording: Recording) -> None:
@@ -147,23 +124,12 @@ def test_at_the_goal_nothing_is_run(recording: Recording) -> None:
     assert not recording.configs
 
 
-def test_it_never_runs_itself(recording: Recording) -> None:
+def test_it_never_runs_itself_and_alone_in_its_chain_it_changes_nothing(recording: Recording) -> None:
     """The first plan's hybrid stood in its own chain."""
-    play(hybrid, chained("hybrid", "recorded", "hybrid"))
-
-    assert not recording.configs
-
-
-def test_an_unknown_name_before_it_is_passed_over(recording: Recording) -> None:
-    play(hybrid, chained("foo", "recorded", "hybrid"))
-
-    assert len(recording.configs) == 3
-
-
-def test_alone_in_its_chain_it_changes_nothing() -> None:
-    state = chained("hybrid")
+    state = chained("hybrid", "recorded", "hybrid")
 
     assert play(hybrid, state).state == state
+    assert not recording.configs
 
 
 def test_in_no_chain_it_repeats_the_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,12 +154,6 @@ def test_a_step_that_grows_the_context_is_not_taken(monkeypatch: pytest.MonkeyPa
 
     assert (attempt.changed, attempt.state) == (False, state)
     assert attempt.note == "tighter parameters saved nothing"
-
-
-def test_what_was_read_in_all_passes_is_told(recording: Recording) -> None:
-    reads = play(hybrid, chained("recorded", "hybrid")).reads
-
-    assert [read.source_id for read in reads] == ["t1", "t2", "t3"]
 
 
 def test_every_factor_is_tighter_than_the_one_before() -> None:

@@ -56,13 +56,6 @@ def test_a_round_before_the_last_five_goes_whole() -> None:
     assert not {"r-a", "r-t0"} & set(left(*units))
 
 
-def test_one_placeholder_stands_at_the_gap() -> None:
-    after = play(keep_last_five, a_state(*a_talk(20), limit=AMPLE)).state
-
-    assert after.units[1].content == "[Omitted earlier context]\n14 messages"
-    assert len(placeholders_in(after)) == 1
-
-
 def test_a_linked_placeholder_names_what_went() -> None:
     linked = ContextConfig(discard_low_rel=DiscardLowRel(placeholder_detail=PlaceholderDetail.LINKED))
 
@@ -80,14 +73,8 @@ def test_five_messages_stay_as_they_are() -> None:
     assert attempt.note == "nothing but the last messages and what is protected"
 
 
-def test_if_five_do_not_fit_the_oldest_of_them_go() -> None:
+def test_if_five_do_not_fit_the_oldest_of_them_go_and_no_more_than_must() -> None:
     assert left(*a_talk(20, words=30), limit=160) == ["t0", "t16", "t17", "t18", "t19"]
-
-
-def test_no_more_of_the_five_go_than_must() -> None:
-    state = a_state(*a_talk(20, words=30), limit=160)
-
-    assert 130 <= play(keep_last_five, state).state.estimated_tokens <= 160
 
 
 def test_the_last_three_messages_stay_in_every_case() -> None:
@@ -103,15 +90,11 @@ def named(units: tuple[Unit, ...], name: str) -> Unit:
     return next(unit for unit in units if unit.id == name)
 
 
-def test_then_the_largest_result_is_shortened() -> None:
+def test_then_the_largest_result_is_shortened_and_a_smaller_stays_whole_while_that_is_enough() -> None:
     after = with_large_results(limit=600)
 
     assert total(after) <= 600
-    assert "characters archived" in named(after, "r-t0").content
-
-
-def test_a_smaller_result_stays_whole_while_the_largest_is_enough() -> None:
-    assert "characters archived" not in named(with_large_results(limit=600), "r-t1").content
+    assert ["characters archived" in named(after, name).content for name in ("r-t0", "r-t1")] == [True, False]
 
 
 def test_a_shortened_result_keeps_its_beginning_and_its_end() -> None:
@@ -162,11 +145,15 @@ def test_a_grown_context_keeps_one_placeholder() -> None:
     assert told.content.endswith("20 messages")
 
 
-def test_half_of_a_long_chat_goes_at_least() -> None:
+def test_half_of_a_long_chat_goes_at_least_and_one_placeholder_stands_at_the_gap() -> None:
     """A reduction of 40 to 60 percent, or more."""
     state = a_state(*a_talk(20), limit=AMPLE)
 
-    assert play(keep_last_five, state).state.estimated_tokens <= 0.6 * state.estimated_tokens
+    after = play(keep_last_five, state).state
+
+    assert after.estimated_tokens <= 0.6 * state.estimated_tokens
+    assert after.units[1].content == "[Omitted earlier context]\n14 messages"
+    assert len(placeholders_in(after)) == 1
 
 
 # With passages of all that was said before.

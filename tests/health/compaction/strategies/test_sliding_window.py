@@ -10,7 +10,7 @@ import pytest
 from health.compaction.config import ContextConfig, SlidingWindow
 from health.compaction.strategies.sliding_window import sliding_window
 from health.compaction.terms.ports import Attempt
-from health.compaction.terms.units import ContextState, Kind, Role, Unit
+from health.compaction.terms.units import Kind, Role, Unit
 from tests.health.compaction.builders import (
     a_round,
     a_state,
@@ -19,6 +19,7 @@ from tests.health.compaction.builders import (
     broken_laws,
     ids,
     p1,
+    placeholders_in,
     play,
 )
 
@@ -40,19 +41,24 @@ def replaced(units: tuple[Unit, ...], at: int, **fields: object) -> tuple[Unit, 
     return (*units[:at], replace(units[at], **fields), *units[at + 1 :])
 
 
-def test_twenty_four_messages_are_not_touched() -> None:
-    attempt = slid(*a_talk(24))
+@pytest.mark.parametrize("before", [(), (a_unit("You are kind.", id="sys", role=Role.SYSTEM),)])
+def test_twenty_four_messages_are_not_touched_and_the_system_prompt_is_not_counted(before: tuple[Unit, ...]) -> None:
+    attempt = slid(*before, *a_talk(24))
 
-    assert not attempt.changed
-    assert attempt.note == "not more than 24 messages"
+    assert (attempt.changed, attempt.note) == (False, "not more than 24 messages")
 
 
-def test_the_newest_ten_are_always_there() -> None:
-    talk = tuple(
-        replace(unit, content=f"error {unit.content}") if at < 30 else unit for at, unit in enumerate(a_talk(40))
-    )
+@pytest.mark.parametrize(("window", "newest"), [(24, 10), (12, 5), (16, 7), (30, 12), (40, 16)])
+def test_the_newest_are_always_there_and_the_window_and_its_share_are_set_in_one_place(
+    window: int, newest: int
+) -> None:
+    """24 and ten unless told otherwise."""
+    talk = tuple(replace(u, content=f"error {u.content}") if at < 50 else u for at, u in enumerate(a_talk(70)))
 
-    assert messages(slid(*talk))[-10:] == [f"t{i}" for i in range(30, 40)]
+    left = messages(slid(*talk, **({} if window == 24 else {"max_messages": window})))
+
+    assert len(left) == window
+    assert left[-newest:] == [f"t{i}" for i in range(70 - newest, 70)]
 
 
 @pytest.mark.parametrize(
@@ -67,40 +73,34 @@ def test_an_old_error_completion_or_plan_survives(said: str) -> None:
     assert "t7" in messages(slid(*replaced(a_talk(60), 7, content=said)))
 
 
-def test_of_two_alike_the_newer_stays() -> None:
+def test_of_two_alike_the_newer_stays_and_one_placeholder_tells_how_many_are_gone() -> None:
+    attempt = slid(*a_talk(30))
+
     # the first request is protected; of the others the oldest six go
-    assert messages(slid(*a_talk(30))) == ["t0", *(f"t{i}" for i in range(7, 30))]
+    assert messages(attempt) == ["t0", *(f"t{i}" for i in range(7, 30))]
+    assert [unit.content for unit in placeholders_in(attempt.state)] == ["[Omitted earlier context]\n6 messages"]
 
 
-def test_one_placeholder_tells_how_many_are_gone() -> None:
-    placeholders = [unit for unit in slid(*a_talk(30)).state.units if unit.kind is Kind.PLACEHOLDER]
-
-    assert [unit.content for unit in placeholders] == ["[Omitted earlier context]\n6 messages"]
-
-
-def test_a_round_stays_or_goes_whole() -> None:
-    talk = a_talk(40)
-    tools = a_round("looking", "one result", "two results", "three results", id="r")
-
-    left = messages(slid(*talk[:10], *tools, *talk[10:]))
-
-    assert {"r-a", "r-t0", "r-t1", "r-t2"}.isdisjoint(left)
-
-
-def test_a_round_that_reaches_into_the_newest_stays_whole() -> None:
-    talk = a_talk(40)
+@pytest.mark.parametrize(("begins", "stays"), [(10, False), (30, True)])
+def test_a_round_stays_or_goes_whole_and_one_that_reaches_into_the_newest_stays(begins: int, stays: bool) -> None:
+    talk = a_talk(39)
     tools = a_round("looking", "one", "two", "three", id="r")
 
-    left = messages(slid(*talk[:30], *tools, *talk[30:39]))
+    left = messages(slid(*talk[:begins], *tools, *talk[begins:]))
 
-    assert [name for name in left if name.startswith("r-")] == ["r-a", "r-t0", "r-t1", "r-t2"]
+    assert [name for name in left if name.startswith("r-")] == (ids(tools) if stays else [])
 
 
-def test_a_round_with_an_error_is_as_important_as_the_error() -> None:
+@pytest.mark.parametrize(("result", "failed"), [("Traceback (most recent call last):", False), ("nothing here", True)])
+def test_a_round_with_an_error_or_a_result_that_failed_is_as_important_as_the_error(result: str, failed: bool) -> None:
     talk = a_talk(60)
-    tools = a_round("looking", "Traceback (most recent call last):", "fine", id="r")
+    asked, *results = a_round("looking", result, "fine", id="r")
 
-    assert {"r-a", "r-t0", "r-t1"} <= set(messages(slid(*talk[:10], *tools, *talk[10:])))
+    left = messages(
+        slid(*talk[:10], asked, *(replace(one, failed=True) if failed else one for one in results), *talk[10:])
+    )
+
+    assert {"r-a", "r-t0", "r-t1"} <= set(left)
 
 
 def test_a_round_too_large_for_the_room_leaves_it_to_others() -> None:
@@ -111,21 +111,6 @@ def test_a_round_too_large_for_the_room_leaves_it_to_others() -> None:
 
     assert "r-a" not in left
     assert len(left) == 24
-
-
-def test_a_failed_result_without_the_word_survives() -> None:
-    talk = a_talk(60)
-    asked, result = a_round("looking", "nothing here", id="r")
-
-    left = messages(slid(*talk[:10], asked, replace(result, failed=True), *talk[10:]))
-
-    assert "r-t0" in left
-
-
-def test_the_system_prompt_stays_and_is_not_counted() -> None:
-    attempt = slid(a_unit("You are kind.", id="sys", role=Role.SYSTEM), *a_talk(24))
-
-    assert not attempt.changed
 
 
 def test_more_protected_messages_than_the_window_holds_all_stay() -> None:
@@ -168,33 +153,13 @@ def test_an_old_prompt_does_not_take_a_place_among_the_newest() -> None:
     assert left[-11:] == [*(f"t{i}" for i in range(50, 55)), "p4", *(f"t{i}" for i in range(55, 60))]
 
 
-def test_a_later_run_merges_its_placeholder_with_the_earlier_one() -> None:
-    once = slid(*a_talk(40)).state
-    grown: ContextState = a_state(*once.units, *a_talk(20, start=40))
-
-    again = play(sliding_window, grown)
-
-    placeholders = [unit.content for unit in again.state.units if unit.kind is Kind.PLACEHOLDER]
-    assert placeholders == ["[Omitted earlier context]\n36 messages"]
-
-
-@pytest.mark.parametrize(("window", "newest"), [(12, 5), (16, 7), (30, 12), (40, 16)])
-def test_the_window_and_its_share_are_set_in_one_place(window: int, newest: int) -> None:
-    talk = tuple(replace(u, content=f"error {u.content}") if at < 50 else u for at, u in enumerate(a_talk(70)))
-
-    left = messages(slid(*talk, max_messages=window))
-
-    assert len(left) == window
-    assert left[-newest:] == [f"t{i}" for i in range(70 - newest, 70)]
-
-
-def test_a_soak_of_two_hundred_messages_stays_within_the_window() -> None:
+def test_a_soak_of_two_hundred_messages_stays_within_the_window_behind_one_placeholder() -> None:
     state = a_state(*a_talk(1))
     for at in range(1, 200):
         state = play(sliding_window, a_state(*state.units, *a_talk(1, start=at))).state
 
     assert len([unit for unit in state.units if unit.kind is not Kind.PLACEHOLDER]) == 24
-    assert len(state.units) <= 26
+    assert [unit.content for unit in placeholders_in(state)] == ["[Omitted earlier context]\n176 messages"]
 
 
 @pytest.mark.long

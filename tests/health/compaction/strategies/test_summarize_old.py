@@ -71,27 +71,19 @@ def nonsense(need: Need) -> Answer:
     return Embedded(vectors=np.array(rows, dtype=np.float32), name="sides")
 
 
-def test_of_ten_units_the_first_six_are_old() -> None:
-    state = a_state(*a_story(10))
+@pytest.mark.parametrize(("length", "share", "last"), [(10, 0.6, 5), (11, 0.6, 5), (10, 0.8, 7)])
+def test_of_ten_units_the_first_six_or_another_share_rounded_down_are_old(length: int, share: float, last: int) -> None:
+    state = a_state(*a_story(length), config=with_settings(old_threshold=share))
 
-    (written,) = summaries_in(play(summarize_old, state, like_marked).state)
+    attempt = play(summarize_old, state, like_marked)
 
+    (written,) = summaries_in(attempt.state)
     # s0 is the first request: protected.
-    assert written.source_ids == ("s1", "s2", "s3", "s4", "s5")
-
-
-def test_the_number_of_old_units_is_rounded_down() -> None:
-    (written,) = summaries_in(play(summarize_old, a_state(*a_story(11)), like_marked).state)
-
-    assert written.source_ids[-1] == "s5"
-
-
-def test_another_share_of_old_units_counts() -> None:
-    state = a_state(*a_story(10), config=with_settings(old_threshold=0.8))
-
-    (written,) = summaries_in(play(summarize_old, state, like_marked).state)
-
-    assert written.source_ids[-1] == "s7"
+    assert written.source_ids == tuple(f"s{number}" for number in range(1, last + 1))
+    assert attempt.state.units[last + 1 - length :] == state.units[last + 1 :]
+    assert written.timestamp == state.units[last].timestamp
+    assert [read.source_id for read in attempt.reads] == list(written.source_ids)
+    assert all(read.read == read.total for read in attempt.reads)
 
 
 def test_no_more_is_summarised_than_brings_the_rest_with_the_summary_to_the_goal() -> None:
@@ -106,44 +98,21 @@ def test_no_more_is_summarised_than_brings_the_rest_with_the_summary_to_the_goal
     assert after.estimated_tokens <= goal
 
 
-def test_the_recent_units_stay_as_they_are() -> None:
-    state = a_state(*a_story(10))
-
-    assert play(summarize_old, state, like_marked).state.units[-4:] == state.units[-4:]
-
-
-def test_the_summary_has_at_most_three_hundred_tokens() -> None:
-    (written,) = summaries_in(play(summarize_old, a_state(*a_story(40)), like_marked).state)
-
-    assert 150 < KIT.tokens(written.content) <= 300
-
-
-def test_another_length_counts() -> None:
-    state = a_state(*a_story(10), config=with_settings(summary_length=60))
+@pytest.mark.parametrize(("length", "most"), [({}, 300), ({"summary_length": 60}, 60)])
+def test_the_summary_has_at_most_three_hundred_tokens_or_another_length(length: dict[str, float], most: int) -> None:
+    state = a_state(*a_story(40), config=with_settings(**length))
 
     (written,) = summaries_in(play(summarize_old, state, like_marked).state)
 
-    assert KIT.tokens(written.content) <= 60
+    assert most / 2 < KIT.tokens(written.content) <= most
 
 
-def test_the_summary_is_a_users_unit_labelled_as_history() -> None:
+def test_the_summary_is_a_users_unit_labelled_as_history_which_says_what_was_said() -> None:
+    """Without tags it has none: the first plan made it 0, which is no priority."""
     (written,) = summaries_in(play(summarize_old, a_state(*a_story(10)), like_marked).state)
 
-    assert written.role is Role.USER
+    assert (written.role, written.priority) == (Role.USER, None)
     assert written.content.startswith("[Summary of 5 earlier messages: history, not instructions]")
-
-
-def test_the_summary_has_the_time_of_the_last_old_unit() -> None:
-    state = a_state(*a_story(10))
-
-    (written,) = summaries_in(play(summarize_old, state, like_marked).state)
-
-    assert written.timestamp == state.units[5].timestamp
-
-
-def test_the_summary_says_what_was_said() -> None:
-    (written,) = summaries_in(play(summarize_old, a_state(*a_story(10)), like_marked).state)
-
     assert "keeps" in written.content
     assert any(a_sentence(number) in written.content for number in range(10, 60))
 
@@ -169,13 +138,6 @@ def test_the_most_important_tag_is_inherited() -> None:
     assert written.source_ids == ("s1", "s2", "s3", "s4", "s5")
 
 
-def test_without_tags_the_summary_has_none() -> None:
-    """The first plan made it 0, which is no priority."""
-    (written,) = summaries_in(play(summarize_old, a_state(*a_story(10)), like_marked).state)
-
-    assert written.priority is None
-
-
 @pytest.mark.parametrize("limit", [100, BELOW_THE_GOAL])
 @pytest.mark.parametrize("mark", [p1, pinned])
 def test_what_is_marked_is_never_summarised(mark: Callable[[Unit], Unit], limit: int) -> None:
@@ -189,24 +151,15 @@ def test_what_is_marked_is_never_summarised(mark: Callable[[Unit], Unit], limit:
     assert summaries_in(after)[0].source_ids == ("s1", "s2", "s4", "s5")
 
 
-def test_the_summary_stands_after_what_is_protected_before_its_last_source() -> None:
+@pytest.mark.parametrize(("protected", "place"), [(3, 2), (5, 1)])
+def test_the_summary_stands_where_its_last_source_stood_among_what_is_protected(protected: int, place: int) -> None:
     units = a_story(10)
-    state = a_state(*units[:3], p1(units[3]), *units[4:])
+    state = a_state(*units[:protected], p1(units[protected]), *units[protected + 1 :])
 
     after = play(summarize_old, state, like_marked).state
 
-    assert ids(after)[1] == "s3"
-    assert after.units[2].kind is Kind.SUMMARY
-
-
-def test_the_summary_stands_before_what_is_protected_after_its_last_source() -> None:
-    units = a_story(10)
-    state = a_state(*units[:5], p1(units[5]), *units[6:])
-
-    after = play(summarize_old, state, like_marked).state
-
-    assert after.units[1].kind is Kind.SUMMARY
-    assert ids(after)[2] == "s5"
+    assert after.units[place].kind is Kind.SUMMARY
+    assert ids(after)[3 - place] == f"s{protected}"
 
 
 def test_the_split_moves_back_so_that_no_round_is_cut() -> None:
@@ -239,29 +192,17 @@ def test_a_summary_that_is_not_smaller_is_not_used() -> None:
     assert (attempt.changed, attempt.state) == (False, state)
 
 
-def test_an_incoherent_summary_gives_way_to_truncation() -> None:
-    state = a_state(*a_story(10), limit=700, config=with_settings(summary_length=100))
+@pytest.mark.parametrize("limit", [10, 700])
+def test_an_incoherent_summary_gives_way_to_truncation_of_the_old_part_which_counts_as_not_read(limit: int) -> None:
+    state = a_state(*a_story(10), limit=limit, config=with_settings(summary_length=100))
 
     attempt = play(summarize_old, state, nonsense)
 
-    assert summaries_in(attempt.state) == []
+    assert (summaries_in(attempt.state), attempt.reads) == ([], ())
     assert placeholders_in(attempt.state)
     assert "coherence 0." in attempt.note
     assert "is under 0.7" in attempt.note
-
-
-def test_truncation_then_stays_in_the_old_part() -> None:
-    state = a_state(*a_story(10), limit=10, config=with_settings(summary_length=100))
-
-    after = play(summarize_old, state, nonsense).state
-
-    assert after.units[-4:] == state.units[-4:]
-
-
-def test_what_truncation_drops_counts_as_not_read() -> None:
-    state = a_state(*a_story(10), limit=700, config=with_settings(summary_length=100))
-
-    assert play(summarize_old, state, nonsense).reads == ()
+    assert attempt.state.units[-4:] == state.units[-4:]
 
 
 def test_the_bound_of_coherence_is_configured() -> None:
@@ -277,15 +218,6 @@ def test_where_no_summary_fits_the_old_part_is_truncated() -> None:
 
     assert attempt.note.startswith("no summary fits")
     assert placeholders_in(attempt.state)
-
-
-def test_every_summarised_message_was_read_to_its_end() -> None:
-    state = a_state(*a_story(10))
-
-    reads = play(summarize_old, state, like_marked).reads
-
-    assert [read.source_id for read in reads] == ["s1", "s2", "s3", "s4", "s5"]
-    assert all(read.read == read.total for read in reads)
 
 
 def test_an_earlier_summary_is_told_again_from_its_originals() -> None:
@@ -306,14 +238,15 @@ def embedded_as_sentences(listening: Listening) -> tuple[str, ...]:
 
 
 def test_an_earlier_summary_without_originals_is_told_by_its_lines_not_its_label() -> None:
+    """Under another id: the first plan named every summary `summary-old`."""
     once = play(summarize_old, a_state(*a_story(10)), like_marked).state
     grown = replace(once, units=KIT.counted((*once.units, *a_story(8, start=10))))
 
-    twice = play(summarize_old, grown, like_marked).state
+    (written,) = summaries_in(play(summarize_old, grown, like_marked).state)
 
-    (written,) = summaries_in(twice)
     assert {"s1", "s2"} <= set(written.source_ids)
     assert written.content.count("history, not instructions") == 1
+    assert written.id != summaries_in(once)[0].id
 
 
 def test_an_earlier_summary_alone_is_not_summarised_again() -> None:
@@ -321,16 +254,6 @@ def test_an_earlier_summary_alone_is_not_summarised_again() -> None:
     summary_in_old_part = replace(once, config=with_settings(old_threshold=0.4))
 
     assert play(summarize_old, summary_in_old_part, like_marked).note == "nothing old to summarise"
-
-
-def test_another_run_has_another_id() -> None:
-    """The first plan named every summary `summary-old`."""
-    once = play(summarize_old, a_state(*a_story(10)), like_marked).state
-    grown = replace(once, units=KIT.counted((*once.units, *a_story(8, start=10))))
-
-    twice = play(summarize_old, grown, like_marked).state
-
-    assert summaries_in(once)[0].id != summaries_in(twice)[0].id
 
 
 @pytest.mark.parametrize("limit", [100, BELOW_THE_GOAL])

@@ -25,21 +25,15 @@ from tests.health.compaction.builders import (
 LINKED = ContextConfig(discard_low_rel=DiscardLowRel(placeholder_detail=PlaceholderDetail.LINKED))
 
 
-def test_the_oldest_go_first() -> None:
-    state = a_state(*a_talk(10), limit=100)
+def test_the_oldest_go_first_and_no_more_than_the_goal_needs_and_one_placeholder_tells_how_many_and_when() -> None:
+    units = a_talk(10)
 
-    after = play(truncate, state).state
+    after = play(truncate, a_state(*units, limit=100)).state
 
-    assert ids(after)[0] == "t0"
-    assert ids(after)[2:] == ["t5", "t6", "t7", "t8", "t9"]
-
-
-def test_it_drops_no_more_than_the_goal_needs() -> None:
-    state = a_state(*a_talk(10), limit=100)
-
-    after = play(truncate, state).state
-
+    (told,) = placeholders_in(after)
+    assert ids(after) == ["t0", told.id, "t5", "t6", "t7", "t8", "t9"]
     assert 60 < after.estimated_tokens <= 70
+    assert (told.content, told.timestamp) == ("[Omitted earlier context]\n4 messages", units[1].timestamp)
 
 
 def test_another_goal_is_aimed_at() -> None:
@@ -86,14 +80,6 @@ def test_a_round_goes_whole() -> None:
     assert broken_laws(state, after) == []
 
 
-def test_one_placeholder_tells_how_many_went() -> None:
-    state = a_state(*a_talk(10), limit=100)
-
-    (told,) = placeholders_in(play(truncate, state).state)
-
-    assert told.content == "[Omitted earlier context]\n4 messages"
-
-
 def test_one_placeholder_tells_of_all_gaps_around_what_is_protected() -> None:
     units = a_talk(12)
     state = a_state(*units[:3], p1(units[3]), *units[4:], limit=60)
@@ -102,14 +88,6 @@ def test_one_placeholder_tells_of_all_gaps_around_what_is_protected() -> None:
 
     assert "t2" in told.source_ids
     assert "t4" in told.source_ids
-
-
-def test_the_placeholder_has_the_time_of_the_first_that_went() -> None:
-    units = a_talk(10)
-
-    (told,) = placeholders_in(play(truncate, a_state(*units, limit=100)).state)
-
-    assert told.timestamp == units[1].timestamp
 
 
 def test_a_linked_placeholder_names_what_went() -> None:

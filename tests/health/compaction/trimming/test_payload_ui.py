@@ -79,37 +79,52 @@ def test_of_fifty_children_the_first_twenty_stay_also_where_there_is_room_for_al
     assert [child["title"] for child in result[0]["children"]] == [str(at) for at in range(20)]
 
 
-def test_of_three_hundred_elements_the_first_two_hundred_stay_in_order() -> None:
-    elements = [{"title": str(i)} for i in range(300)]
+@pytest.mark.parametrize(
+    ("tool", "limits", "kept"),
+    [
+        ("elementsJson", {}, 200),
+        ("elementsJson", {"max_ui_nodes": 4}, 4),
+        ("webElements", {"max_ui_nodes": 5}, 200),
+        # A tool of a server is known by its own name.
+        ("browser__elementsJson", {}, 200),
+        ("my__web__webElements", {"max_ui_nodes": 5}, 200),
+    ],
+)
+def test_of_three_hundred_elements_the_first_two_hundred_stay_in_order_and_web_elements_have_a_limit_of_their_own(
+    tool: str, limits: dict[str, int], kept: int
+) -> None:
+    elements = [{"title": str(i), "help": "x"} for i in range(300)]
 
-    assert compressed(elements) == elements[:200]
+    result = compressed(elements, tool=tool, limits=PayloadLimits(**limits))
+
+    assert result == [{"title": str(i)} for i in range(kept)]
 
 
-def test_web_elements_have_a_limit_of_their_own() -> None:
-    elements = [{"tag": "a", "text": str(i)} for i in range(300)]
-
-    assert len(compressed(elements, tool="webElements", limits=PayloadLimits(max_ui_nodes=5))) == 200
-
-
-def test_nodes_are_counted_in_all_and_in_document_order() -> None:
+def test_nodes_are_counted_in_all_and_in_document_order_and_who_lost_all_children_says_so() -> None:
     tree = [{"n": i, "children": [{"n": f"{i}.{j}"} for j in range(20)]} for i in range(50)]
 
     result = compressed(tree)
 
     assert nodes(result) == 200
     assert [len(node["children"]) for node in result[:8]] == [20] * 7 + [10]
+    assert result[8]["children"] == "[truncated]"
+    assert compressed([{"n": 1, "children": []}])[0]["children"] == []
 
 
-def test_levels_below_the_second_become_a_mark() -> None:
-    tree = compressed({"elements": [a_chain(0)]})["elements"][0]
+def test_levels_below_the_second_become_a_mark_also_below_a_lone_root() -> None:
+    for root in (compressed({"elements": [a_chain(0)]})["elements"][0], compressed(a_chain(0))):
+        second = root["children"][0]["children"][0]
+        assert (second["role"], second["children"]) == ("level2", "[truncated]")
 
-    second = tree["children"][0]["children"][0]
-    assert (second["role"], second["children"]) == ("level2", "[truncated]")
 
-
-def test_attributes_do_not_count_as_depth() -> None:
-    element = {"role": "x", "frame": {"origin": {"point": {"x": 1}}}, "actions": ["press", "show"]}
-
+@pytest.mark.parametrize(
+    "element",
+    [
+        {"role": "x", "frame": {"origin": {"point": {"x": 1}}}, "actions": ["press", "show"]},
+        {"role": "x", "elements": ["press", "show"]},
+    ],
+)
+def test_attributes_do_not_count_as_depth_and_lists_of_words_stay(element: dict[str, Any]) -> None:
     assert compressed([element]) == [element]
 
 
@@ -119,30 +134,19 @@ def test_redundant_fields_are_removed_at_every_level() -> None:
     assert compressed([element]) == [{"children": [{"title": "c", "frame": {"x": 1}}]}]
 
 
-def test_a_long_string_is_cut_to_a_thousand_characters_and_a_mark() -> None:
-    title = compressed([{"title": "x" * 1500}])[0]["title"]
-
-    assert title == "x" * 1000 + "...[truncated]"
-
-
-def test_a_data_string_is_cut_to_two_thousand() -> None:
-    assert compressed([{"data": "x" * 2500}])[0]["data"] == "x" * 2000 + "...[truncated]"
+@pytest.mark.parametrize(("key", "sign", "most"), [("title", "x", 1000), ("title", "😀", 1000), ("data", "x", 2000)])
+def test_a_long_string_is_cut_to_a_thousand_characters_and_a_mark_and_data_to_two(
+    key: str, sign: str, most: int
+) -> None:
+    assert compressed([{key: sign * 2500}])[0][key] == sign * most + "...[truncated]"
     assert len(compressed([{"src": "data:image/png;base64," + "A" * 2500}])[0]["src"]) == 2014
 
 
-def test_a_string_is_cut_by_characters_not_by_bytes() -> None:
-    assert compressed([{"title": "😀" * 1001}])[0]["title"] == "😀" * 1000 + "...[truncated]"
+def test_half_a_character_pair_stays_sendable_and_numbers_keep_their_digits() -> None:
+    result = compress_ui('[{"title": "\\ud83d", "x": 1.10, "help": "x"}]', tool="elementsJson")
 
-
-def test_half_a_character_pair_stays_sendable() -> None:
-    result = compress_ui('[{"title": "\\ud83d", "help": "x"}]', tool="elementsJson")
-
-    assert result == '[{"title": "\\ud83d"}]'
+    assert result == '[{"title": "\\ud83d", "x": 1.10}]'
     result.encode()
-
-
-def test_numbers_keep_their_digits() -> None:
-    assert compress_ui('[{"x": 1.10, "help": ""}]', tool="elementsJson") == '[{"x": 1.10}]'
 
 
 @pytest.mark.parametrize("content", ["", "not json", '{"elements": [', "[" * 100_000, '[{"a": 1, "a": 2}]', "null"])
@@ -156,39 +160,16 @@ def test_another_tool_with_the_same_result_is_not_touched() -> None:
     assert compress_ui(content, tool="read_file") == content
 
 
-def test_a_lone_root_with_children_is_level_zero() -> None:
-    root = compressed(a_chain(0))
-
-    assert root["children"][0]["children"][0]["children"] == "[truncated]"
-
-
-def test_a_changed_constant_is_used() -> None:
-    assert len(compressed([{"t": i} for i in range(9)], limits=PayloadLimits(max_ui_nodes=4))) == 4
-
-
-def test_a_tool_of_a_server_is_known_by_its_own_name() -> None:
-    elements = [{"title": str(i), "help": "x"} for i in range(300)]
-
-    result = compressed(elements, tool="browser__elementsJson")
-
-    assert result == [{"title": str(i)} for i in range(200)]
-    assert len(compressed(elements, tool="my__web__webElements", limits=PayloadLimits(max_ui_nodes=5))) == 200
-
-
-def test_nodes_are_counted_over_all_lists_of_a_result() -> None:
-    lists = {name: [{"n": f"{name}{i}"} for i in range(150)] for name in ("buttons", "links", "texts")}
+@pytest.mark.parametrize(("each", "left"), [(150, (150, 50)), (200, (200, 0))])
+def test_nodes_are_counted_over_all_lists_of_a_result_and_one_after_a_full_one_adds_none(
+    each: int, left: tuple[int, int]
+) -> None:
+    lists = {name: [{"n": f"{name}{i}"} for i in range(each)] for name in ("buttons", "links", "texts")}
 
     result = compressed(lists)
 
-    assert [len(result["buttons"]), len(result["links"]), result["texts"]] == [150, 50, "[truncated]"]
-
-
-def test_a_list_after_a_full_one_adds_no_node() -> None:
-    lists = {name: [{"n": f"{name}{i}"} for i in range(200)] for name in ("buttons", "links")}
-
-    result = compressed(lists)
-
-    assert (len(result["buttons"]), result["links"]) == (200, "[truncated]")
+    assert (result["buttons"], result["links"]) == (lists["buttons"], lists["links"][: left[1]] or "[truncated]")
+    assert result["texts"] == "[truncated]"
 
 
 def test_a_full_list_lets_through_the_children_of_one_element_and_no_list_in_it() -> None:
@@ -200,13 +181,6 @@ def test_a_full_list_lets_through_the_children_of_one_element_and_no_list_in_it(
     assert len(result) == 200
 
 
-def test_an_element_whose_children_were_all_left_out_says_so() -> None:
-    tree = [{"n": i, "children": [{"n": f"{i}.{j}"} for j in range(20)]} for i in range(50)]
-
-    assert compressed(tree)[8]["children"] == "[truncated]"
-    assert compressed([{"n": 1, "children": []}])[0]["children"] == []
-
-
 def test_the_elements_of_windows_are_cut_as_elements_are() -> None:
     windows = [{"title": name, "elements": [{"n": i} for i in range(500)]} for name in ("one", "two")]
 
@@ -215,12 +189,6 @@ def test_the_elements_of_windows_are_cut_as_elements_are() -> None:
     assert [window["title"] for window in result["windows"]] == ["one", "two"]
     first, second = (window["elements"] for window in result["windows"])
     assert (len(first), second) == (198, "[truncated]")
-
-
-def test_attributes_that_are_lists_of_words_stay() -> None:
-    element = {"role": "x", "elements": ["press", "show"]}
-
-    assert compressed([element]) == [element]
 
 
 def test_of_a_tree_that_is_still_too_large_as_many_elements_as_fit_are_kept() -> None:
