@@ -208,7 +208,7 @@ def _count_two_things(text: str, other: str) -> bool:
     """ "The house has 3 rooms" and "the house has 2 floors": numbers of two things, not two numbers of one."""
     units, others = units_of(text), units_of(other)
     if units and others:
-        return False
+        return units.isdisjoint(others)
     mine, theirs = counted_in(text) or units, counted_in(other) or others
     if not (mine and theirs):
         return False

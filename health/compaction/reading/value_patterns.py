@@ -97,7 +97,7 @@ UNITS: Mapping[str, re.Pattern[str]] = {
         r"[$€£¥]\s?\d|\d\s?(?:[$€£¥]|(?:euros?|dollars?|pounds?|francs?|yuan|usd|eur|gbp|cents?)\b|[元块])"
     ),
     "span": re.compile(
-        r"\d\s?(?:(?:seconds?|min(?:ute)?s?|hours?|days?|weeks?|months?|years?|h|ms)\b|分钟|小时|秒|天|个月|年)"
+        r"\d\s?(?:(?:seconds?|min(?:ute)?s?|hours?|days?|weeks?|months?|years?|h|ms)\b|分钟|个?小时|秒|天|个月|年)"
     ),
     "size": re.compile(r"\d\s?(?:[kmgt]b|bytes?)\b"),
     "length": re.compile(
@@ -337,6 +337,12 @@ ATTRIBUTES = frozenset(
 )
 
 
+# For what is counted it is enough that there is a number.
+_AS_DIGITS = str.maketrans(dict.fromkeys(f"{ZH_DIGITS}百千万半", "0"))
+
+
 @remembered(SENTENCES)
 def units_of(text: str) -> frozenset[str]:
-    return frozenset(name for name, pattern in UNITS.items() if pattern.search(text.lower()))
+    """Kinds of what its numbers measure."""
+    low = text.lower() if text.isascii() else text.lower().translate(_AS_DIGITS)
+    return frozenset(name for name, pattern in UNITS.items() if pattern.search(low))

@@ -20,6 +20,7 @@ from dataclasses import replace
 from itertools import islice
 
 from health.compaction.reading.in_place import tell_of_another
+from health.compaction.reading.lasting import lasts
 from health.compaction.reading.ledger_patterns import is_errand
 from health.compaction.reading.signs import signs_of
 from health.compaction.reading.text import STOPWORDS, remembered
@@ -60,8 +61,8 @@ DIGITS = 9  # of a sum of weights
 NEAR = 2  # of the last messages of the user: a correction without a subject belongs to one of these
 # What two sentences share must weigh so much, and be this part of what they are about; less, where a change is told.
 LEAST_WEIGHT, LEAST_SHARED, LEAST_CHANGED = 0.4, 0.45, 0.4
-# What is shared with a rule weighs at least this part of the rest of the rule.
-RULE_SHARED = 0.5
+# What is shared weighs at least this part of the rest of a rule, and of anything else that was said.
+RULE_SHARED, OTHER_SHARED = 0.5, 0.25
 FEWEST_STATEMENTS = 40  # among fewer every word is rare
 # What bears a name. A number has a limit's place more often.
 NAMED = frozenset((Sort.MARK, Sort.PLACE, Sort.NAME))
@@ -158,12 +159,13 @@ class Book:
         shared = _shared(new, old)
         if self._weights.of(shared) < LEAST_WEIGHT or _is_of_another(new, old, shared):
             return False
-        return not (signs_of(old.text).binds and self._is_beside(old, shared))
+        return not self._is_beside(old, shared)
 
-    def _is_beside(self, rule: Statement, shared: frozenset[str]) -> bool:
-        """What orders or forbids much else than what is shared: a word in common takes no rule's force."""
-        other = self._apart.of(rule.content - shared - rule.names)
-        return self._weights.of(shared) < RULE_SHARED * other
+    def _is_beside(self, old: Statement, shared: frozenset[str]) -> bool:
+        """What says much else than what is shared, most of all a rule: a word in common takes no force of it."""
+        other = self._apart.of(old.content - shared - old.names)
+        least = RULE_SHARED if signs_of(old.text).binds or lasts(old.text) else OTHER_SHARED
+        return self._weights.of(shared) < least * other
 
     def _replaced_by(self, new: Statement, alike: Sequence[Statement]) -> list[Statement]:
         found = [old for old in alike if self._takes_place(new, old)] or self._said_just_before(new)

@@ -8,6 +8,7 @@ from health.compaction.reading.ledger_patterns import EntryKind, kind_of_sentenc
 from health.services import compact_messages
 from health.tokens.messages import count_messages
 
+ANSWER = "I looked at it and changed the paragraph as you asked, here it is again with the other words in it. " * 8
 LASTS = {
     "every case": ("Headings get a number in each chapter.", "凡是给客户的邮件先给我过目。"),
     "a time without an end": ("From today short answers.", "往后的图都画成黑白的。"),
@@ -40,9 +41,8 @@ def test_what_points_at_one_thing_or_moment_is_no_rule(sentence: str) -> None:
 
 def test_in_a_small_room_what_lasts_stands_and_what_was_for_once_leaves() -> None:
     said = [one for pair in zip(LASTS.values(), OVER.values(), strict=False) for sides in pair for one in sides]
-    answer = "I looked at it and changed the paragraph as you asked, here it is again with the other words in it. " * 8
     messages = [
-        one for text in said for one in ({"role": "user", "content": text}, {"role": "assistant", "content": answer})
+        one for text in said for one in ({"role": "user", "content": text}, {"role": "assistant", "content": ANSWER})
     ]
     messages += [{"role": "user", "content": "Go on."}]
 
@@ -53,3 +53,28 @@ def test_in_a_small_room_what_lasts_stands_and_what_was_for_once_leaves() -> Non
     lasting = {one for pair in LASTS.values() for one in pair}
     assert lasting & set(said) <= stand
     assert len(rest - lasting) > len(stand - lasting)
+
+
+@pytest.mark.parametrize(
+    ("rule", "other"),
+    [
+        (
+            "Small commits from here on, reviewing that 900 line monster took all evening.",
+            "Open it, I changed line 12.",
+        ),
+        ("Each recipe takes less than thirty minutes, weekends excepted.", "Please fix the minutes of meeting 6."),
+        ("每道菜别超过半小时，下个月的也照这个来。", "超过五百块的东西，下单之前先问我一声。"),
+    ],
+)
+def test_a_word_in_common_takes_no_rules_force(rule: str, other: str) -> None:
+    for said in ((rule, other), (other, rule)):
+        messages = [
+            one
+            for text in said
+            for one in ({"role": "user", "content": text}, {"role": "assistant", "content": ANSWER})
+        ]
+        messages += [{"role": "user", "content": "Go on."}]
+
+        outcome = compact_messages(messages, limit_tokens=count_messages(messages, "") // 2, embedder="none")
+
+        assert {rule, other} <= {message["content"] for message in outcome.messages}
