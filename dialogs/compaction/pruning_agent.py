@@ -224,14 +224,16 @@ def request_for(llm: LLM, need: Prune, counter: Counter) -> ChatRequest:
     """The messages for the pruning agent. Raises TooLarge when they leave no room for its answer."""
     shown = "\n".join(_shown(unit) for unit in need.units)
     tokens = sum(unit.estimated_tokens or 0 for unit in need.units)
-    share = round(100 * (1 - need.target_tokens / max(1, tokens)))
+    share = min(95, max(5, round(100 * (1 - need.target_tokens / max(1, tokens)))))
+    # As many tokens as it is told to leave, and the form around them.
+    answer = max(need.target_tokens, tokens * (100 - share) // 100) + 200
     task = f"\n\nThe task: {harmless(need.task)}" if need.task else ""
     messages = (
-        ChatMessage(role="system", content=INSTRUCTIONS.format(share=min(95, max(5, share))) + task),
+        ChatMessage(role="system", content=INSTRUCTIONS.format(share=share) + task),
         ChatMessage(role="user", content=f"<history>\n{shown}\n</history>"),
     )
     window = llm.context_length or llm.input_length
-    answer = min(need.target_tokens + 200, output_reserve(window)) if window else need.target_tokens + 200
+    answer = min(answer, output_reserve(window)) if window else answer
     needed = _tokens(messages, llm, counter)
     if window and needed + answer > window:
         raise TooLarge(f"{needed:,} tokens and an answer of {answer:,} are more than its window of {window:,}")

@@ -138,15 +138,15 @@ def hundredths(share: float | None) -> str:
 
 @register.filter
 def seconds_since(end: datetime | None, start: datetime | None) -> str:
-    """How long something took, "3.2"; nothing while it lasts."""
-    return f"{(end - start).total_seconds():.1f}" if end and start else ""
+    """How long something took, "3.2 s"; nothing while it lasts, and where the clock was set back meanwhile."""
+    return f"{(end - start).total_seconds():.1f} s" if end and start and end >= start else ""
 
 
 @register.filter
 def answer_facts(made: Generation) -> str:
     """Who answered, with how many tokens, and how long that took."""
     lasted = seconds_since(made.finished_at, made.started_at)
-    return " · ".join(filter(None, (made.llm_name, _tokens_of(made), lasted and f"{lasted} s")))
+    return " · ".join(filter(None, (made.llm_name, _tokens_of(made), lasted)))
 
 
 def _tokens_of(made: Generation) -> str:

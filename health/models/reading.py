@@ -69,4 +69,4 @@ class LlmPrice(models.Model):
         verbose_name_plural = _("prices of LLMs")
 
     def __str__(self) -> str:
-        return f"{self._meta.verbose_name} ({self.llm_id})"
+        return str(self.llm)

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from enum import StrEnum
 
+from health.compaction.reading.lasting import is_for_once, lasts
 from health.compaction.reading.text import of_text, one_of
 
 
@@ -237,8 +238,10 @@ def kind_of_sentence(sentence: str) -> EntryKind | None:
     low, kinds = _plain(sentence), _kinds(sentence)
     if EntryKind.DEADLINE in kinds and not _WEAK.search(low):
         return EntryKind.DEADLINE
-    if _TELLING.match(low):
+    if _TELLING.match(low) or (lasts(sentence) and EntryKind.CONSTRAINT not in kinds):
         return EntryKind.RULE
+    if is_for_once(sentence):
+        kinds -= {EntryKind.RULE}
     return min(kinds, key=_WORTH.__getitem__) if kinds else None
 
 

@@ -186,11 +186,11 @@ def chosen_order(
 def _laid_down(
     pieces: Sequence[Piece], starts: Sequence[Place | None], kit: Kit, changed: Collection[Place]
 ) -> list[int]:
-    """The rules in force, then what else was laid down and changed something, the newest first."""
+    """The rules in force, the constraints, then what else changed something; of each the newest first."""
     kinds = {(entry.source_id, entry.text): entry.kind for entry in laid_down(kit.entries)}
     newest = [(at, kinds.get((pieces[at].source_id, pieces[at].text))) for at in reversed(range(len(pieces)))]
-    rules = [at for at, kind in newest if kind is EntryKind.RULE]
-    return [*rules, *(at for at, kind in newest if kind and starts[at] in changed)]
+    binding = [at for wanted in (EntryKind.RULE, EntryKind.CONSTRAINT) for at, kind in newest if kind is wanted]
+    return [*binding, *(at for at, kind in newest if kind and starts[at] in changed)]
 
 
 def _saying_nothing_new(pieces: Sequence[Piece], chooser: Chooser, kept: Sequence[Unit]) -> list[int]:

@@ -385,3 +385,14 @@ def test_elsewhere_no_model_is_asked_for_one(dialog: Dialog, play: Play) -> None
     summarised(dialog, by="extractive")
 
     assert requests() == []
+
+
+def test_its_answer_may_be_as_long_as_what_it_is_told_to_leave(llm: LLM) -> None:
+    """Where nothing of what it is shown has room, it is told to free 95 % all the same."""
+    llm.context_length = 20_000
+    unit = Unit(id="1", role=Role.USER, content="word " * 4_000, estimated_tokens=4_000)
+
+    asked = request_for(llm, Prune(units=(unit,), target_tokens=0), counter_without_tools(llm))
+
+    assert "Free about 95%" in asked.messages[0].content
+    assert asked.max_output_tokens == 0.05 * 4_000 + 200

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.test import Client
+from django.utils import timezone
 
-from dialogs.models import Dialog
+from dialogs.models import Dialog, Message
 from dialogs.turns.writes.messages import post_message
 from tests.builders import a_generation, an_answer
 from tests.dialogs.pages.views.pages import Page, page
@@ -65,6 +68,19 @@ def test_a_whole_answer_carries_no_badge(as_alice: Client, asked: Dialog, finish
     an_answer(asked, "Whole", finish_reason=finish_reason)
 
     assert "cut off" not in shown(as_alice, asked).text
+
+
+def test_an_answer_that_came_while_the_clock_went_back_stands_below_its_question_and_tells_no_time(
+    as_alice: Client, asked: Dialog
+) -> None:
+    begun = timezone.now()
+    answer = an_answer(asked, "Good evening.", started_at=begun, finished_at=begun - timedelta(hours=1))
+    Message.objects.filter(pk=answer.pk).update(created_at=begun - timedelta(hours=1))
+
+    text = shown(as_alice, asked).text
+
+    assert text.index("Hello") < text.index("Good evening.")
+    assert "3600" not in text
 
 
 def test_an_empty_answer_is_said_to_be_one(as_alice: Client, asked: Dialog) -> None:
