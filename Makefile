@@ -16,7 +16,8 @@ IN_THREE := --numprocesses 3 --dist loadfile
 TOGETHER := -m "not stack and not long" $(IN_THREE)
 SIDE_BY_SIDE := tests --ignore tests/e2e $(TOGETHER)
 # What is measured line by line takes twice as long, so that is done where every line counts, and not for large counts.
-LARGE := $(patsubst %,tests/health/compaction/test_%.py,always_a_result code_properties properties% read_once simulations task_known)
+LARGE := $(patsubst %,tests/health/compaction/test_%.py,always_a_result code_properties fills_up properties% read_once refill simulations \
+  task_known)
 MEASURED := tests/health/monitor tests/health/loops \
   $(filter-out %/__pycache__/ $(LARGE),$(wildcard tests/health/compaction/*/ tests/health/compaction/test_*.py)) \
   tests/dialogs/driver/test_decide.py tests/dialogs/driver/test_guard_rules.py

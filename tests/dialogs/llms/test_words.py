@@ -48,19 +48,26 @@ LOADED = {"kind": "lmstudio", "detected_context_length": 8192}
     ("fields", "words"),
     [
         (UNKNOWN, "its window is unknown: it is learned from the first refusal; until then nothing is compacted"),
-        ({"context_length_source": "refusal"}, "window 8,192 learned from a refusal"),
+        (
+            {"context_length_source": "refusal"},
+            "window 8,192 learned from a refusal, 819 kept for the answer; compaction from ≈5,900 tokens on",
+        ),
         ({"agent": LIMITED}, "a limit of 5,000 tokens is set, window 8,192; compaction from ≈4,000 tokens on"),
-        ({"kind": "lmstudio"}, "not loaded: the window is read from LM Studio"),
-        (LOADED, "window 8,192 as loaded in LM Studio, 819 kept for the answer; compaction from ≈5,700"),
+        (
+            {"kind": "lmstudio"},
+            "not loaded: the window is read from LM Studio before each request, and nothing is sent without it",
+        ),
+        (LOADED, "window 8,192 as loaded in LM Studio, 819 kept for the answer; compaction from ≈5,700 tokens on"),
         (
             LOADED | {"compaction": "off"},
+            "window 8,192 as loaded in LM Studio, 819 kept for the answer; compaction is off for this LLM, "
             "so what does not fit is refused here, as the server would cut it without a word",
         ),
     ],
     ids=["unknown", "named by a refusal", "a limit below it", "not loaded", "loaded", "off where the server cuts"],
 )
 def test_each_way_to_know_a_window_has_its_words(dialog: Dialog, fields: dict[str, Any], words: str) -> None:
-    assert words in kept(dialog, **fields)
+    assert kept(dialog, **fields) == words
 
 
 def test_what_a_refusal_taught_is_used_before_a_window_is_known(dialog: Dialog) -> None:

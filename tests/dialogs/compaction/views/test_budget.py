@@ -36,40 +36,27 @@ def words(found: Page) -> str:
     return " ".join(found.text.split())
 
 
-def test_what_was_reported_and_belongs_to_no_category_is_told(as_alice: Client, dialog: Dialog) -> None:
-    post_message(dialog=dialog, content="Hello")
-    made = an_answer(dialog, "Hi.").generation
-    made.prompt_tokens, made.manifest = 640, {"estimated": 600}
-    made.save()
-
-    text = words(page(as_alice, url(dialog), headers=HTMX))
-
-    assert "Last request 640as reported; the categories came to ≈600, so 40 belong to none" in text
-
-
-def test_where_the_categories_came_to_more_than_was_reported_none_belong_to_no_category(
-    as_alice: Client, dialog: Dialog
+@pytest.mark.parametrize(
+    ("reported", "estimated", "told"),
+    [
+        (640, 600, "Last request 640as reported; the categories came to ≈600, so 40 belong to none"),
+        (600, 601, "Last request 600as reported; the categories came to ≈601 "),  # and nothing is said of a rest
+    ],
+)
+def test_once_something_was_measured_it_says_how_that_and_the_estimate_differ(
+    as_alice: Client, dialog: Dialog, reported: int, estimated: int, told: str
 ) -> None:
-    post_message(dialog=dialog, content="Hello")
-    made = an_answer(dialog, "Hi.").generation
-    made.prompt_tokens, made.manifest = 600, {"estimated": 601}
-    made.save()
-
-    text = words(page(as_alice, url(dialog), headers=HTMX))
-
-    assert "Last request 600as reported; the categories came to ≈601 " in text
-
-
-def test_once_something_was_measured_it_says_how_the_estimate_differs(as_alice: Client, dialog: Dialog) -> None:
     post_message(dialog=dialog, content="Hello")
     difference = "Estimated for the next request. The meter shows what the provider measured of the last one."
     before = words(page(as_alice, url(dialog), headers=HTMX))
     made = an_answer(dialog, "Hi.").generation
-    made.prompt_tokens, made.manifest = 640, {"estimated": 600}
+    made.prompt_tokens, made.manifest = reported, {"estimated": estimated}
     made.save()
 
-    assert difference not in before
-    assert difference in words(page(as_alice, url(dialog), headers=HTMX))
+    text = words(page(as_alice, url(dialog), headers=HTMX))
+
+    assert told in text
+    assert (difference in before, difference in text) == (False, True)
 
 
 def test_the_panel_fetches_it_when_it_is_looked_at(as_alice: Client, dialog: Dialog, history: list[Message]) -> None:
@@ -149,45 +136,46 @@ def test_a_share_is_whole_only_where_all_of_it_is(share: float, text: str) -> No
 # --- What was learned of the window ----------------------------------------------------------------------------------
 
 
+READ, NOW = datetime(2026, 11, 23, 1, 2, tzinfo=UTC), timezone.now()
+
+
 def learned(dialog: Dialog, **fields: object) -> None:
     LlmBounds.objects.update_or_create(llm=dialog.llm, defaults=fields)
 
 
-def test_both_bounds_stand_there_with_dates_and_the_servers_words(as_alice: Client, dialog: Dialog) -> None:
-    at = datetime(2026, 11, 23, 1, 2, tzinfo=UTC)
-    learned(dialog, accepted=6000, accepted_at=at, refused=9000, refused_at=timezone.now(), words="too many <tokens>")
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        (
+            {"accepted": 6000, "accepted_at": READ, "refused": 9000, "refused_at": NOW, "words": "too many <tokens>"},
+            [
+                "Largest prompt read 6,000reported by the provider · 2026-11-23 01:02 UTC",
+                "Smallest request refused ≈9,000with the answer that was asked for",
+                "The server said: too many <tokens>",
+            ],
+        ),
+        (
+            {"refused": 9000, "refused_at": NOW - timedelta(days=2)},
+            ["A bound is older than a day, so it is doubted"],
+        ),
+        (
+            {"cut_sent": 9000, "cut_read": 4096, "cut_at": NOW},
+            ["Read only a part 4,096 of ≈9,000", "This server cuts a prompt that does not fit"],
+        ),
+        ({"reports_part": True}, ["The server reports only part of the prompt: the level stays unknown"]),
+    ],
+    ids=["both bounds, with dates and the server's words", "a doubted bound", "a confirmed cut", "reports only a part"],
+)
+def test_what_was_learned_of_a_window_is_told(
+    as_alice: Client, dialog: Dialog, fields: dict[str, object], told: list[str]
+) -> None:
+    assert "Learned of its window" not in words(page(as_alice, url(dialog))), "nothing yet, so nothing to forget"
+    learned(dialog, **fields)
 
     text = words(page(as_alice, url(dialog)))
 
-    assert "Largest prompt read 6,000reported by the provider · 2026-11-23 01:02 UTC" in text
-    assert "Smallest request refused ≈9,000with the answer that was asked for" in text
-    assert "The server said: too many <tokens>" in text
-    assert "doubted" not in text
-
-
-def test_a_bound_older_than_a_day_is_said_to_be_doubted(as_alice: Client, dialog: Dialog) -> None:
-    learned(dialog, refused=9000, refused_at=timezone.now() - timedelta(days=2))
-
-    assert "A bound is older than a day, so it is doubted" in words(page(as_alice, url(dialog)))
-
-
-def test_a_confirmed_cut_is_told(as_alice: Client, dialog: Dialog) -> None:
-    learned(dialog, cut_sent=9000, cut_read=4096, cut_at=timezone.now())
-
-    text = words(page(as_alice, url(dialog)))
-
-    assert "Read only a part 4,096 of ≈9,000" in text
-    assert "This server cuts a prompt that does not fit" in text
-
-
-def test_a_server_that_reports_only_a_part_is_said_to(as_alice: Client, dialog: Dialog) -> None:
-    learned(dialog, reports_part=True)
-
-    assert "The server reports only part of the prompt: the level stays unknown" in words(page(as_alice, url(dialog)))
-
-
-def test_where_nothing_was_learned_there_is_nothing_to_forget(as_alice: Client, dialog: Dialog) -> None:
-    assert "Learned of its window" not in words(page(as_alice, url(dialog)))
+    assert [sentence for sentence in told if sentence not in text] == []
+    assert ("doubted" in text) == ("doubted" in told[0])
 
 
 def test_staff_make_it_forgotten(as_alice: Client, alice: User, dialog: Dialog) -> None:

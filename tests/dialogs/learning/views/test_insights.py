@@ -263,25 +263,22 @@ def test_a_limit_is_drawn_as_steps_to_the_last_that_is_known() -> None:
     assert len({y for _x, y in held}) == 2
 
 
-def test_a_limit_far_above_is_told_instead_of_drawn() -> None:
-    drawn = picture(a_series(at(1, 300), limits=(at(10, 131_072),)))
+def test_a_limit_is_told_where_it_lies_far_above_now_and_drawn_as_it_was() -> None:
+    above, fell, rose = (
+        picture(a_series(at(1, tokens), limits=limits))
+        for tokens, limits in (
+            (300, (at(10, 131_072),)),
+            (3000, (at(2, 131_072), at(10, 4000))),
+            (3000, (at(2, 4000), at(10, 131_072))),
+        )
+    )
 
-    assert (drawn.limit, drawn.limit_above) == ("", 131_072)
-
-
-def test_only_a_limit_that_lies_far_above_now_is_told_to_do_so() -> None:
-    drawn = picture(a_series(at(1, 3000), limits=(at(2, 131_072), at(10, 4000))))
-
-    held = places(drawn.limit)
-    assert drawn.limit_above is None
+    assert (above.limit, above.limit_above) == ("", 131_072)
+    held = places(fell.limit)
+    assert fell.limit_above is None
     assert (held[0][1], TOP < held[-1][1] < FLOOR) == (TOP, True)
-
-
-def test_what_the_limit_was_is_drawn_also_where_it_lies_far_above_now() -> None:
-    drawn = picture(a_series(at(1, 3000), limits=(at(2, 4000), at(10, 131_072))))
-
-    held = places(drawn.limit)
-    assert drawn.limit_above == 131_072
+    held = places(rose.limit)
+    assert rose.limit_above == 131_072
     assert held[0][1] > held[-1][1] == TOP
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from health.compaction.choosing.summaries import Summary, extractive, fenced, summary
-from health.compaction.terms.ports import Answer, Embed, Need, Summarise, Summarised
+from health.compaction.terms.ports import Answer, Embed, Kit, Need, Summarise, Summarised
 from health.compaction.terms.units import Kind, Role, Unit
-from tests.health.compaction.builders import KIT, Listening, a_round, a_unit, finish, like_marked
+from tests.health.compaction.builders import KIT, Listening, WordCounter, a_round, a_unit, finish, like_marked
 from tests.health.compaction.reading.test_markers import CORPUS
 
 ASKING = replace(KIT, may_summarise=True)
+DEEP = f"auth/{'a' * 90}/tokens.py"
 TALK = KIT.counted(
     [
         a_unit(
@@ -26,6 +28,13 @@ TALK = KIT.counted(
         a_unit("Fine, then carry on with the rest of it as you think best, no hurry.", id="c"),
     ]
 )
+
+
+class LinesAreDear(WordCounter):
+    """The whole costs more than what it is put together of."""
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        return [words + 9 * text.count("\n") for words, text in zip(super().count(texts), texts, strict=True)]
 
 
 def told(*units: Unit, max_tokens: int = 100, focus: str = "", answer: Any = like_marked) -> Summary:
@@ -86,6 +95,14 @@ class TestAnExtractiveSummary:
 
         assert [cosine for cosine in cosines if f"~{cosine} " in text] == [best]
 
+    @pytest.mark.parametrize(("far", "best"), [(0.0, "The heron"), (0.8, "We must deploy")])
+    def test_weighs_what_matters_against_what_was_asked_about(self, far: float, best: str) -> None:
+        units = [a_unit(f"We must deploy v2.3.1 to prod-eu-1 before Friday ~{far}."), a_unit("The heron stood ~0.9.")]
+
+        (line,) = told(*units, max_tokens=24, focus="boats").text.split("\n")[1:-1]
+
+        assert line.startswith(f"user: {best}")
+
     def test_finds_what_matters_among_more_than_is_compared(self) -> None:
         talk = [
             a_unit(f"We walked along the pier and talked of weather and of wind, {'la ' * i}.") for i in range(1, 60)
@@ -137,9 +154,12 @@ class TestAnExtractiveSummary:
 
 
 class TestTheBudget:
+    @pytest.mark.parametrize("kit", [KIT, Kit(counter=LinesAreDear())], ids=["words", "dear lines"])
     @pytest.mark.parametrize("max_tokens", [*range(0, 60, 3), 100, 1000])
-    def test_is_never_exceeded(self, max_tokens: int) -> None:
-        assert KIT.tokens(told(*TALK, max_tokens=max_tokens).text) <= max_tokens
+    def test_is_never_exceeded(self, max_tokens: int, kit: Kit) -> None:
+        found = finish(extractive(kit.counted(TALK), max_tokens=max_tokens, kit=kit), like_marked)
+
+        assert kit.tokens(found.text) <= max_tokens
 
     @given(texts=st.lists(st.text(max_size=300), min_size=1, max_size=6), max_tokens=st.integers(-5, 120))
     @settings(max_examples=60, deadline=None)
@@ -268,6 +288,7 @@ class TestAModelsSummary:
             (Summarised(text="The budget is 5,000 EUR.", finished=True, read_chars={}), "5,000 EUR"),
             (Summarised(text="See auth/tokens.py for it.", finished=True, read_chars={}), "auth/tokens.py"),
             (Summarised(text="Bananas ~0.3", finished=True, read_chars={}), "0.3"),
+            (Summarised(text=f"See {DEEP} for it.", finished=True, read_chars={}), DEEP[:80]),
         ],
     )
     def test_that_fails_a_check_gives_way_and_the_note_says_why(self, answer: Answer, why: str) -> None:

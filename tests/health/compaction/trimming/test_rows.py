@@ -48,12 +48,14 @@ def test_a_nest_deeper_than_a_reader_follows_stays_json() -> None:
 SCALARS = st.text("ab1 é", max_size=8) | st.integers() | st.booleans() | st.none()
 VALUES = st.recursive(
     SCALARS,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("kmn", min_size=1), inner),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text("kmn", min_size=1, max_size=3), inner, max_size=4)
+    ),
     max_leaves=20,
 )
 
 
-@given(st.dictionaries(st.text("kmn", min_size=1), VALUES, min_size=1))
+@given(st.dictionaries(st.text("kmn", min_size=1, max_size=3), VALUES, min_size=1, max_size=4))
 def test_every_value_stands_in_the_order_of_the_original(value: dict[str, object]) -> None:
     rows, at = in_rows(json.dumps(value)), 0
 
