@@ -195,9 +195,9 @@ class Book:
         return [self._recent[at] for at in sorted(islice(alike, MOST_COMPARED))]
 
     def _takes_place(self, new: Statement, old: Statement) -> bool:
-        clauses = [one for one in new.clauses if not one.content.isdisjoint(old.content)]
-        told = clauses if is_question(new.text) else [new, *clauses]
-        return any(self._stands_for(one, old) for one in told)
+        if not (new.clauses and is_question(new.text)) and self._stands_for(new, old):
+            return True
+        return any(self._stands_for(one, old) for one in new.clauses if not one.content.isdisjoint(old.content))
 
     def _stands_for(self, new: Statement, old: Statement) -> bool:
         shared = _shared(new, old)
