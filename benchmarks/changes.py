@@ -1,9 +1,10 @@
 """Whether what a user says later takes the place of what they said before, and only of that, however long the answers:
-`python -m benchmarks.changes [--show]`.
+`python -m benchmarks.changes [--show] [--seeds N]`.
 
 Pairs in English and Chinese that state no number and mostly no name. A change is right if after a compaction to six
 tenths of the tokens only the later sentence stands; two that only look like a change if the earlier one still stands.
-Beside it what an engine has that never replaces anything, or that keeps the newest messages.
+Beside it what an engine has that never replaces anything, or that keeps the newest messages. Then all pairs of a set in
+one conversation, shuffled, the earlier sentences before the later ones: how many are missing that nothing changed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple
 
 import yaml
@@ -29,12 +31,26 @@ class Pair(NamedTuple):
 
 
 def conversation(pair: Pair, words: dict[str, Any]) -> list[Message]:
-    replies: Sequence[str] = words["replies"][pair.language]
     first, second, third = words["between"][pair.language]
+    return answered((second, pair.old, first, third, pair.new), pair.language, words)
+
+
+def answered(said: Sequence[str], language: str, words: dict[str, Any]) -> list[Message]:
+    replies: Sequence[str] = words["replies"][language]
     told: list[Message] = []
-    for at, said in enumerate((second, pair.old, first, third, pair.new)):
-        told += [{"role": "user", "content": said}, {"role": "assistant", "content": replies[at % len(replies)]}]
-    return [*told, {"role": "user", "content": words["more"][pair.language]}]
+    for at, text in enumerate(said):
+        told += [{"role": "user", "content": text}, {"role": "assistant", "content": replies[at % len(replies)]}]
+    return [*told, {"role": "user", "content": words["more"][language]}]
+
+
+def missing(pairs: Sequence[Pair], words: dict[str, Any], seed: int) -> set[str]:
+    """What should stand and does not, where all the pairs are told in one conversation."""
+    dice = Random(seed)
+    olds, news = list(dict.fromkeys(pair.old for pair in pairs)), [pair.new for pair in pairs]
+    dice.shuffle(olds)
+    dice.shuffle(news)
+    text = compacted(answered([*olds, *news], pairs[0].language, words))
+    return {one for one in {*olds, *news} - {pair.old for pair in pairs if pair.is_change} if one not in text}
 
 
 def compacted(messages: list[Message]) -> str:
@@ -79,13 +95,29 @@ def rows(words: dict[str, Any], show: bool) -> Iterator[tuple[str, ...]]:
             yield f"{name}, {kind}", *map(str, (len(asked), len(ours), theirs, never))
 
 
+def together(words: dict[str, Any], seeds: int, show: bool) -> Iterator[tuple[str, int, int, float]]:
+    """Of each set and language how many sentences should stand, and how many are missing in the mean."""
+    for name, said in words["sets"].items():
+        for language in ("en", "zh"):
+            pairs = [pair for pair in (Pair(*one) for one in said) if pair.language == language]
+            of = len({text for pair in pairs for text in (pair.old, pair.new)} - {p.old for p in pairs if p.is_change})
+            lost = [missing(pairs, words, seed) for seed in range(seeds)]
+            if show:
+                print(*sorted(set[str]().union(*lost)), sep="\n")
+            yield f"{name}, {language}", of, seeds, sum(map(len, lost)) / seeds
+
+
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--show", action="store_true", help="print the pairs that are wrong")
-    words = yaml.safe_load(WORDS.read_text())
+    asked.add_argument("--seeds", type=int, default=3, help="how often all pairs of a set are shuffled")
+    given, words = asked.parse_args(), yaml.safe_load(WORDS.read_text())
     print(f"{'right':<22}{'of':>5}{'ours':>6}{'newest':>8}{'never':>7}")
-    for what, of, ours, theirs, never in rows(words, asked.parse_args().show):
+    for what, of, ours, theirs, never in rows(words, given.show):
         print(f"{what:<22}{of:>5}{ours:>6}{theirs:>8}{never:>7}")
+    print(f"\n{'together':<22}{'should stand':>13}{'seeds':>7}{'missing':>9}")
+    for where, stand, seeds, lost in together(words, given.seeds, given.show):
+        print(f"{where:<22}{stand:>13}{seeds:>7}{lost:>9.1f}")
 
 
 if __name__ == "__main__":

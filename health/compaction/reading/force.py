@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 from health.compaction.reading.ledger_page import is_ledger, users_words
-from health.compaction.reading.signs import signs_of
 from health.compaction.reading.text import passages
 from health.compaction.reading.two_things import begin_alike
 from health.compaction.reading.value_patterns import TALKING
@@ -121,7 +120,7 @@ def _outgrown(book: Book) -> Iterator[Statement]:
 
 def _is_now(new: Statement, old: Statement) -> bool:
     """ "The theme is light now", begun as "the theme is dark" was: a change, if perhaps not of that."""
-    return signs_of(new.text).changes and begin_alike(new, old)
+    return new.signs.changes and begin_alike(new, old)
 
 
 class Outdated(NamedTuple):

@@ -15,8 +15,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from health.compaction.reading.signs import signs_of
-from health.compaction.reading.text import remembered
+from health.compaction.reading.text import STOPWORDS, remembered
 from health.compaction.reading.two_things import NOBODY
 from health.compaction.reading.value_patterns import (
     ATTRIBUTES,
@@ -44,6 +43,8 @@ ROWS = tuple(
         "to from out back home 去 回 返",
     )
 )
+# Before what a sentence is of stand fewer words, or characters of Chinese.
+FEW, ZH_FEW = 2, 4
 LISTS = frozenset((",", "and", "or", "、", "和"))
 ENDS_CLAUSE = BREAKS.union("!?，。：；、！？")
 
@@ -87,9 +88,29 @@ def tell_of_another(new: Statement, old: Statement) -> bool:
     """Whether more differs than what is told of one thing."""
     found = _differences(new.tokens, old.tokens)
     if not (new.has_value and old.has_value):
-        denied = signs_of(new.text).forbids and not signs_of(old.text).forbids
+        denied = new.signs.forbids and not old.signs.forbids
         return (found.gaps > 1 and found.within > 0) or (denied and found.begins > 0)
-    return found.apart > 0 or (not signs_of(new.text).changes and _say_which(_pieces(new.tokens), _pieces(old.tokens)))
+    return (found.begins if new.is_part else found.apart) > 0 or (
+        not new.signs.changes and _say_which(_pieces(new.tokens), _pieces(old.tokens))
+    )
+
+
+def go_on_alike(new: Statement, old: Statement, shared: Collection[str]) -> bool:
+    """ "The stage …", "the main stage …": both begin with the same thing, as far as they say which."""
+    for word in shared:
+        mine, theirs = _before(new.tokens, word), _before(old.tokens, word)
+        few = len(mine) + len(theirs) < (ZH_FEW if word > CJK_BEGINS else FEW)
+        if mine == theirs or (few and not (mine and theirs)):
+            return True
+    return False
+
+
+def _before(told: tuple[str, ...], word: str) -> list[str]:
+    """The words that stand before a word and may say which thing is meant, of Chinese the characters."""
+    if word > CJK_BEGINS:
+        return [*filter(_says, "".join(told).partition(word)[0])]
+    says = [token for token in told if token.isalpha() and token not in STOPWORDS]
+    return says[: says.index(word)] if word in says else [VALUE] * FEW
 
 
 def _say_which(mine: Collection[str], theirs: Collection[str]) -> bool:

@@ -19,7 +19,9 @@ from health.compaction.reading.value_patterns import (
     DEEDS,
     ENDS,
     FORBIDS,
+    IF,
     OPENS_CHANGE,
+    OTHERS,
     PAST,
     PERMITS,
     REQUEST,
@@ -48,6 +50,8 @@ def _valued(low: str) -> Sequence[str]:
     return valued or (low,)
 
 
+# A change may be told in an earlier clause than what is changed: "nah, too cold, the walls will be ochre".
+OF_SENTENCE = frozenset(("changes", "contrasts"))
 _FOUND: Mapping[str, Callable[[str], re.Match[str] | None]] = {
     "adds": _where_told(ADDS),
     "sometimes": SOMETIMES.search,
@@ -81,28 +85,33 @@ class Signs:
 
     @property
     def condition(self) -> frozenset[str]:
-        """The words by which it holds at times only."""
-        return (
-            frozenset(SOMETIMES.english.findall(self._low) + SOMETIMES.chinese.findall(self._low))
-            if self.sometimes
-            else frozenset()
-        )
+        """The words by which it holds at times only. Of a clause those of its sentence; what others do is told in
+        another clause."""
+        told, _, _ = self._whole.partition(self._low)
+        before = [word for word in _sometimes(told) if not OTHERS.fullmatch(word)]
+        return frozenset((*before, *_sometimes(self._low), *IF.findall(self._whole)))
 
-    def __init__(self, text: str) -> None:
-        self._text, self._low = text, text.lower()
+    def __init__(self, text: str, whole: str) -> None:
+        self._text, self._low, self._whole = text, text.lower(), (whole or text).lower()
 
     def __getattr__(self, sign: str) -> bool:
         """Only what is not known yet comes here."""
         if sign != "binds" and sign not in _FOUND:
             raise AttributeError(sign)
-        found = is_binding(self._text) if sign == "binds" else _FOUND[sign](self._low) is not None
+        low = self._whole.partition(self._low)[0] + self._low if sign in OF_SENTENCE else self._low
+        found = is_binding(self._text) if sign == "binds" else _FOUND[sign](low) is not None
         setattr(self, sign, found)
         return found
 
 
+def _sometimes(low: str) -> list[str]:
+    return SOMETIMES.english.findall(low) + SOMETIMES.chinese.findall(low) if low else []
+
+
 @remembered(SENTENCES)
-def signs_of(text: str) -> Signs:
-    return Signs(text)
+def signs_of(text: str, whole: str = "") -> Signs:
+    """`whole` is the sentence of which the text is a clause."""
+    return Signs(text, whole)
 
 
 def is_question(text: str, *, heard: bool = True) -> bool:

@@ -118,7 +118,7 @@ def tell_of_two(new: Statement, old: Statement) -> bool:
     """Whether each states a value of another thing. Sentences of which one states only a name are not judged."""
     if of_two_speakers(new, old) or _are_framed_otherwise(new, old):
         return True
-    if not (new.text.isascii() and signs_of(new.text).changes) and _are_of_two_people(new.text, old.text):
+    if not (new.text.isascii() and new.signs.changes) and _are_of_two_people(new.text, old.text):
         return True
     if not new.text.isascii() and (
         _open_otherwise("".join(new.tokens), "".join(old.tokens))
@@ -144,7 +144,7 @@ def of_two_speakers(new: Statement, old: Statement) -> bool:
         return True
     if new.speaker == old.speaker or not (new.speaker and old.speaker):
         return False
-    sign, mine, theirs = signs_of(new.text), new.text.lower(), old.text.lower()
+    sign, mine, theirs = new.signs, new.text.lower(), old.text.lower()
     if new.bare and not (sign.opens or sign.changes or sign.closes):
         return True
     return bool(OWN.search(theirs) or THEIRS.search(mine) or (OWN.search(mine) and not sign.changes))
@@ -155,7 +155,7 @@ def _are_framed_otherwise(new: Statement, old: Statement) -> bool:
     mine, theirs = _frame(new.text), _frame(old.text)
     if not (mine and theirs) or mine == theirs:
         return False
-    counted = {Sort.AMOUNT} if signs_of(new.text).changes else {Sort.AMOUNT, Sort.TIME}
+    counted = {Sort.AMOUNT} if new.signs.changes else {Sort.AMOUNT, Sort.TIME}
     is_a_day = SORTS[Sort.DAY].match(mine.title()) or SORTS[Sort.DAY].match(theirs.title())
     return not is_a_day or bool(counted & new.values.keys() & old.values.keys())
 
@@ -226,7 +226,7 @@ def counts_something_else(text: str, other: str) -> bool:
 @remembered(SENTENCES)
 def counted_in(text: str) -> frozenset[str]:
     """The words of what numbers count; in Chinese its characters."""
-    found = [stem(word) for phrase in COUNTED.findall(text.lower()) for word in phrase.split()]
+    found = [word.removesuffix("s") for phrase in COUNTED.findall(text.lower()) for word in phrase.split()]
     runs = () if text.isascii() else (run for run in ZH_COUNTED.findall(text) if run[0] not in ZH_COMMON)
     return frozenset((*found, *(letter for run in runs for letter in run if letter not in "子儿头")))
 
@@ -240,7 +240,7 @@ def _have_two_subjects(new: Statement, old: Statement) -> bool:
     own, others = set(mine) - shared - plain, set(theirs) - shared - plain
     if own and others:
         return bool(shared) or verb == other_verb
-    return bool(shared) and not signs_of(new.text).changes and (mine[-1] in own or theirs[-1] in others)
+    return bool(shared) and not new.signs.changes and (mine[-1] in own or theirs[-1] in others)
 
 
 @remembered(SENTENCES)
@@ -336,7 +336,7 @@ def _forbid_otherwise(new: Statement, old: Statement) -> bool:
 
     The same words with another number or time are the old rule, changed, unless the number tells which thing is meant.
     """
-    if not (signs_of(new.text).forbids and signs_of(old.text).forbids) or new.text == old.text:
+    if not (new.signs.forbids and old.signs.forbids) or new.text == old.text:
         return False
     if bans_anew(new.text):
         return False

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
+from health.compaction.reading.in_place import go_on_alike
 from health.compaction.reading.signs import signs_of
 from health.compaction.reading.text import STOPWORDS, remembered
 from health.compaction.reading.two_things import bans_anew, begin_alike, tell_more
@@ -34,7 +35,14 @@ NOT_DONE = re.compile(
 # These are done with anything: "I don't need the rug".
 ANY_DEED = frozenset("need want bother do have".split())  # noqa: SIM905
 PERMITTED = frozenset("fine okay ok allowed welcome may can again now anymore please turn".split())  # noqa: SIM905
-GOES_ON = re.compile(r"^now\b|现在", re.IGNORECASE)
+GOES_ON = re.compile(r"(?:^|[,;:] )now\b|现在", re.IGNORECASE)
+# What somebody did, not what is done or to be done.
+DID = re.compile(r"(?<!\bis )(?<!\bare )(?<!\bbe )\b(?!need)[a-z]{3,20}ed\b")
+# Who is content changes nothing, and goes on to the next thing.
+PRAISES = re.compile(
+    r"\b(?:great|good|nice|fine|works?|lovely|perfect|thanks?|love|like|pass(?:es|ed)?|ok|okay|cool|neat|better|yes)\b"
+    r"|[很真挺]好|好的|^好|谢|不错|没问题|通过|完成"
+)
 # Words that say nothing of a thing.
 SMALL = STOPWORDS | ANY_DEED | PERMITTED | ZH_COMMON | frozenset(("never", *"别现后今行以"))
 
@@ -67,11 +75,13 @@ def _listed(text: str) -> tuple[str, ...]:
 
 def undoes(new: Statement, old: Statement) -> bool:
     """ "Don't order the rug", "emojis are fine now": says no more than that what was told or forbidden is not so."""
-    sign, before = signs_of(new.text), signs_of(old.text)
+    sign, before = new.signs, old.signs
     if not new.content or (new.has_value and not new.words <= old.words):
         return False
     if before.forbids and (not sign.forbids or "never" in new.tokens):
         return sign.permits and _says_no_more(new, old)
+    if new.whole and not new.signs.changes and len(new.content & old.content) < 2:
+        return False
     denied = _not_done(new.text)
     deed = denied and denied["deed"]
     return bool(denied) and (not deed or stem(deed) in ANY_DEED.union(old.tokens)) and _says_no_more(new, old)
@@ -114,24 +124,37 @@ def is_other_choice(new: Statement, old: Statement, shared: frozenset[str]) -> b
         return False
     if _chooses_nothing(new, old) or _is_a_deed(old, shared):
         return False
-    sign, begins = signs_of(new.text), new.tokens[:1] == old.tokens[:1] or begin_alike(new, old)
+    sign, begins = new.signs, new.tokens[:1] == old.tokens[:1] or begin_alike(new, old)
     is_now = sign.changes and (begins or sign.opens)
     mine, theirs = (frozenset(one.tokens) if is_now else one.content | one.words for one in (new, old))
     return bool(mine - theirs and theirs - mine) and _is_about_a_thing(new, shared & old.key & new.key)
 
 
 def _is_told_anew(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
-    """Whether it says itself that it changes what was told of a thing, whatever was answered; "now write" goes on."""
-    is_same = shared & new.topics & old.topics - new.names or len(shared - new.names) > 1
-    own = max(len(one.content - shared) for one in (new, old))
-    if not is_same or own > (MOST_OWN if new.text.isascii() else 2 * MOST_OWN):
+    """Whether it says itself that it changes what was told of a thing, whatever was answered; "now write" goes on.
+
+    "Too cold, the hall gets white": so does what has a reason, and goes on as the older one did or has its words there.
+    """
+    if DID.search(new.text.lower()) and DID.search(old.text.lower()):
         return False
-    return signs_of(new.text if begin_alike(new, old) else GOES_ON.sub("", new.text)).changes
+    both = (shared | new.aside & old.content) - new.names
+    alike = go_on_alike(new, old, shared - new.names)
+    is_same = shared & new.topics & old.topics - new.names or len(both) > 1 or alike
+    own = max(len(one.content - shared) for one in (new, old))
+    most = MOST_OWN + new.is_part
+    if not is_same or own > (most if new.text.isascii() else 2 * most):
+        return False
+    text = new.whole or new.text
+    if signs_of(text if begin_alike(new, old) else GOES_ON.sub("", text)).changes:
+        return True
+    if not new.is_part or PRAISES.search(text.lower()):
+        return False
+    return not (old.content - new.content).isdisjoint(new.aside) or (alike and not new.whole.startswith(new.text))
 
 
 def _chooses_nothing(new: Statement, old: Statement) -> bool:
     """Deeds follow each other, two bans both hold, and a ban is lifted only where it is undone."""
-    sign, before = signs_of(new.text), signs_of(old.text)
+    sign, before = new.signs, old.signs
     if sign.deeds or before.deeds or before.past or (sign.ends and before.ends) or tell_more(new, old):
         return True
     return before.forbids and (sign.permits or (sign.forbids and not bans_anew(new.text)))
@@ -144,13 +167,13 @@ def _is_a_deed(one: Statement, shared: frozenset[str]) -> bool:
 
 def _told_exactly(values: Mapping[Sort, frozenset[str]]) -> bool:
     """By a day, a time, a mark, digits: "as two lines" chooses as "as a table" does."""
-    in_words = (Sort.AMOUNT,) if all(map(str.isalpha, values.get(Sort.AMOUNT, ()))) else ()
+    in_words = (Sort.AMOUNT,) if all(one.isascii() and one.isalpha() for one in values.get(Sort.AMOUNT, ())) else ()
     return bool(values.keys() - CHOSEN.union(in_words))
 
 
 def _is_about_a_thing(new: Statement, about: frozenset[str]) -> bool:
     """Of a person much may be true at once, unless a change is told of."""
-    if about & new.names and not signs_of(new.text).changes:
+    if about & new.names and not new.signs.changes:
         return bool(about & new.topics - new.names)
     return bool(about)
 

@@ -46,17 +46,18 @@ _ENGLISH: Mapping[Sort, str] = {
         r"|\b[A-Z]{1,3}\d{4,12}\b|(?:(?<=[a-z] )(?:[Rr]oom|[Ff]lat|[Hh]all|[Uu]nit) |(?<=^Room )|(?<=^Flat )"
         r"|(?<=^Hall )|(?<=^Unit ))\d{1,4}/\d{1,4}\b"
         # What programs call things, not where a sentence begins: a path, a name with _ or digits, an option.
-        rf"|(?:(?<=[a-z:,\]] )|(?<=[{CJK}：，]))(?:-[A-Za-z](?![A-Za-z0-9_'’-])|--[A-Za-z][\w-]{{0,40}}+"
+        rf"|(?:(?<=[a-z:,\]{CJK}] )|(?<=[{CJK}：，]))(?:-[A-Za-z](?![A-Za-z0-9_'’-])|--[A-Za-z][\w-]{{0,40}}+"
         # A constant ("MAX_SIZE") is set to a value, and is none.
-        r"|(?!and/or|he/she|his/her|[A-Z]?\d|[A-Z][A-Z\d]{0,30}+_[A-Z])[A-Za-z~]"
+        r"|(?!and/or|he/she|his/her|[A-Z]?\d|[A-Z][A-Z\d]{0,30}+_[A-Z])(?:~?/?[A-Za-z])"
         r"(?=[A-Za-z0-9_./-]{0,80}[0-9_/])[A-Za-z0-9_-]{2,60}"
-        r"(?:[./][A-Za-z0-9_-]{1,60}){0,8})"
+        r"(?:[./][A-Za-z0-9_-]{1,60}){0,8}|/[a-z][\w-]{2,40}(?=[,.]?(?: |$)))"
     ),
     Sort.DAY: (
         rf"\b(?:(?=[JFMASONDjfmasond])(?i:{MONTH})\.? \d{{1,2}}(?:st|nd|rd|th)?\b"
         rf"|(?=\d)(?:\d{{1,2}}\.?(?:st|nd|rd|th)?(?: of)? (?i:{MONTH})|\d{{4}}-\d\d-\d\d)\b"
         rf"|(?=[MTWFSmtwfs])(?i:{DAYS})s?\b|(?:end|middle|start|beginning) of (?i:{MONTH})\b)"
-        r"|(?<= the )(?:(?<=by the )|(?<=on the )|(?<=to the )|(?<=for the )|(?<=with the ))\d{1,2}(?:st|nd|rd|th)\b"
+        r"|(?<= the )(?:(?<=by the )|(?<=on the )|(?<=to the )|(?<=for the )|(?<=with the )|(?<=so the ))"
+        r"\d{1,2}(?:st|nd|rd|th)\b"
         r"(?=\W*$|[.,;:!?]| (?:by|instead|now|please|works|is|at|not|then|for|too)\b)"
     ),
     Sort.TIME: (
@@ -73,8 +74,10 @@ _ENGLISH: Mapping[Sort, str] = {
     Sort.NAME: rf"(?<![A-Za-zÀ-ÿ0-9_'’-]){CAPITAL}",
 }
 _CHINESE: Mapping[Sort, str] = {
+    # What something is called, or what is written.
+    Sort.MARK: "|《[^》]{1,40}》|(?<=[用写叫为是成])“[^”]{1,12}”",
     Sort.DAY: (
-        rf"|\d{{1,2}}月\d{{1,2}}[日号]?|(?:\d{{1,2}}|[{ZH_DIGITS}一]{{1,2}})月[初中底末]|(?:周|星期|礼拜)[一二三四五六日天]"
+        rf"|\d{{1,2}}月\d{{1,2}}[日号]?|[{ZH_DIGITS}一]{{1,2}}月[{ZH_DIGITS}一]{{1,3}}[日号]|(?:\d{{1,2}}|[{ZH_DIGITS}一]{{1,2}})月[初中底末]|(?:周|星期|礼拜)[一二三四五六日天]"
         r"|(?<![\d路街道巷里弄村园苑])\d{1,2}号(?![楼线店机门房间会院桌位])"
     ),
     # 详细一点 is no time.
@@ -82,8 +85,8 @@ _CHINESE: Mapping[Sort, str] = {
         r"|(?:[\d二三四五六七八九十]|一(?<![^午晨上天日到在于是十]一)){1,3}点(?:半|[\d一二三四五六七八九十]{1,3}分?)?"
     ),
     Sort.AMOUNT: (
-        f"|[{ZH_DIGITS}一][百千万](?!别)[{ZH_DIGITS}一百千万]{{0,8}}"
-        f"|(?<![{ZH_DIGITS}周期拜第])(?!十分(?!钟))[{ZH_DIGITS}]{{1,3}}(?=[{ZH_UNITS}])"
+        f"|[{ZH_DIGITS}一]{{1,3}}[百千万](?!别)[{ZH_DIGITS}一百千万]{{0,8}}"
+        f"|(?<![{ZH_DIGITS}周期拜第])(?!十分(?!钟))[{ZH_DIGITS}][{ZH_DIGITS}一]{{0,2}}(?=[{ZH_UNITS}])"
         f"|(?<=[到为成])[{ZH_DIGITS}]{{1,3}}(?=$|[。，！了吧])"
         f"|(?:一(?=个?(?:小时|分钟|星期))|(?<![早晚前迟多少])半|一整)(?=[{ZH_UNITS}])"
     ),
@@ -92,6 +95,7 @@ _CHINESE: Mapping[Sort, str] = {
 SORTS = {sort: re.compile(english + _CHINESE.get(sort, "")) for sort, english in _ENGLISH.items()}
 # The same of a text in ASCII, which takes half of the time.
 ENGLISH_SORTS = {sort: re.compile(english) for sort, english in _ENGLISH.items()}
+HOUR = re.compile(rf"\b(?:at|to|by|till?|until|from) (?:\d{{1,2}}|{COUNTS})\b(?! [a-z]+s\b)(?![%:.])")
 UNITS: Mapping[str, re.Pattern[str]] = {
     "money": re.compile(
         r"[$€£¥]\s?\d|\d\s?(?:[$€£¥]|(?:euros?|dollars?|pounds?|francs?|yuan|usd|eur|gbp|cents?)\b|[元块])"
@@ -113,15 +117,15 @@ DENIED = re.compile(
     r"|不(?:[是在]|[要用](?=[^。！]{1,16}[改换]))(?=[\d一二两三四五六七八九十周])[\d一二两三四五六七八九十百千万:.月日号点半周]{1,10}"
 )
 # In lower case; nothing else holds a value that is no name. Each is quick to see where it cannot begin.
-_VALUE_MARKS = re.compile(rf"[\d@§周期拜点半整{ZH_DIGITS}百千万]")
+_VALUE_MARKS = re.compile(rf"[\d@§《“周期拜点半整{ZH_DIGITS}百千万]")
 _VALUE_WORDS = re.compile(
     r"一个?[小分月星]|half |whole |end of |middle of |start of |beginning of |quarter |day|noon|midnight|o'clock|://"
-    r"|-(?<=[a-z:,] -)|_(?<=[a-z_]_)[a-z_]|/(?<=[a-z_]/)[a-z_]"
+    r"|-(?<=[a-z:,] -)|_(?<=[a-z_]_)[a-z_]|/(?<=[ a-z_~]/)[a-z_]"
 )
 _COUNTS = re.compile(rf"\b(?:{COUNTS.lower()})\b")
 # Behind the mark of an amount they belong to it: two things are not about the same since both cost euros.
 UNIT_WORDS = re.compile(
-    r"§\s+(?:euros?|dollars?|pounds?|francs?|yuan|usd|eur|gbp|cents?|seconds?|min(?:ute)?s?|hours?|bytes?|met(?:er|re)s?"
+    r"(?:[上下中]午|早上|晚上)\s*§|§\s*(?:[上下中]午|早上|晚上)|§\s+(?:euros?|dollars?|pounds?|francs?|yuan|usd|eur|gbp|cents?|seconds?|min(?:ute)?s?|hours?|bytes?|met(?:er|re)s?"
     r"|miles?|feet|inch(?:es)?|characters?|words|lines|grams?|kilos?|lbs?|percent)\b",
     re.I,
 )
@@ -157,7 +161,9 @@ PERMITS = Phrases.of(
 # Closed classes of words: what adds, what holds at times only, what ends, what changes. They are looked for in lower
 # case: that takes half as long as to ignore the case.
 ADDS = Phrases.of(
-    r"\b(?:also|too(?! [a-z])|as well|besides|another|plus|additional(?:ly)?|in addition|on top of|extra|apart from"
+    r"\b(?:also|too(?! [a-z])|as well|besides|another(?! (?:number|name|date|day|time|place|room|slot"
+    r"|address|colou?r)\b)|plus|additional(?:ly)?"
+    r"|in addition|on top of|extra(?! (?:minute|hour|day|week|month)s?\b)|apart from"
     r"|separate(?:ly)?|other (?!than)\w+|(?<!for )both|either|more(?= (?:for|of))"
     r"|(?<!rather )(?<!n't )(?<!n’t )(?<!not )"
     r"(?:get|have|like|want|need|order|add|buy|me)(?: to \w+)? (?:a|an|one|two|three|some))\b",
@@ -172,14 +178,16 @@ SOMETIMES = Phrases.of(
     r"|(?:was|were|had|cost) [a-z ]{0,30}?last (?:year|time|month|week|summer|winter)\b"
     r"|^(?:back )?in (?:19|20)\d\d\b|(?:as a (?:child|kid|boy|girl|student)|in those days)\b"
     r"|(?:(?:for|an|the) (?:example|instance)|some people|other people|(?<!the )others)\b)",
-    r"^(?:我们?)?以前(?![^。]*(?:现在|如今|改))|去年|上次|上回|备用|周末|节假日|如果|要是|(?<![一二三四五六七八九十])万一|[你他她]们?的|小时候|那时|当年|^在?(?:19|20)\d\d年"
+    r"^(?:我们?)?以前(?![^。]*(?:现在|如今|改))|去年|上次|上回|备用|周末|节假日|如果|要是|(?<![一二三四五六七八九十])万一|(?<!听)[你他她]们?的|小时候|那时|当年|^在?(?:19|20)\d\d年"
     r"|比如|例如|例子|有些?人|别人|人家",
 )
+OTHERS = re.compile(r"(?:some|other) people|others|last time|有些?人|别人|人家|上[次回]")
+IF = re.compile(r"\b(?:if|unless|in case|whenever)\b|如果|要是|(?<![一二三四五六七八九十])万一")
 ENDS = Phrases.of(
     r"\b(?:(?:is|are|'s|be|been|called|fell|take|took|call) (?:\w+ ){0,4}off|(?:any ?more|any longer|no longer)"
     r"|(?<!n't )(?<!n’t )(?<!not )(?<!never )(?:cancel\w*|skip(?:s|ped|ping)?|drop(?:s|ped|ping)?|scrap(?:s|ped)?"
     r"|(?<!before i )forget|ignore|disregard|abandon\w*|withdr[ae]w\w*|stop(?:s|ped)?)|scratch|won't|falls? through"
-    r"|fell through|no need|not needed|never ?mind|myself|ourselves"
+    r"|fell through|no need|not? (?:\w+ ){0,3}needed|never ?mind|myself|ourselves"
     r"|revoke\w*|lifted|as you (?:like|please)|quit(?:s|ting)?|folded|(?:ga|gi)ven? (?:up|notice)"
     r"|(?:closed|shut) down|ditch(?:ed)?|shelved?|omit(?:ted)?|called off|do without|needn['’]t"
     r"|(?:leave|left) (?:\w+ ){1,4}out(?= of|\W*$)|(?:let|letting) (?:\w+ ){1,4}go(?=\W*$)"
@@ -196,17 +204,17 @@ PAST = Phrases.of(
 )
 CHANGES = Phrases.of(
     r"\b(?:now|instead|rather|after all|actually|chang\w*|switch\w*|mov(?:e|es|ed|ing)|replac\w*|swap\w*|confus\w*"
-    r"|correct(?:ion|ed)?|wrong|mistaken?|misread|mix(?:ed)?|sorry|better|prefer|again|back|out|off|less|from|but"
+    r"|correct(?:ion|ed)?|wrong|mistaken?|misread|mix(?:ed)?|sorry|better|prefer|again|back|out|off|less|from|but|nah|nope"
     r"|turn(?:s|ed) out|turned|looks like|it's|decided|undo|wait|oops|new|latest|updated?|revised|ah|oh|hm+"
     r"|meant|think(?:ing)?|thought|postponed?|delayed|slip(?:s|ped)?|slid|shift(?:s|ed)?|extended|raised|cut|then"
     r"|increased|reduced|lowered|rebook\w*|reschedul\w*|brought forward|pushed|put off|stays?|keeps?|took over|since"
     r"|tak(?:es|en) over|re(?:assign|rout|vert|stor)\w*|returns? to|bumped|stepp?(?:s|ed) (?:in|down|back)"
     r"|second thoughts?"
     r"|should (?:read|be|have been)|fix(?:ed)?|make (?:it|that)|these days|so|what (?:\w+ ){1,6}is)\b",
-    r"的是|^以后|改|换|更|等一?[下等]|还是|不|错|现在|别|而是|挪|延|调|迁|恢复|回到|又是|混|其实|推迟|提前|应[该当]|那天|涨|降|减|从|转|接[手替]|交[给回]|先前|原来|最好",
+    r"的是|^以后|改|(?<!转)换|更|等一?[下等]|还是|不(?!错)|(?<!不)错|现在|别|而是|挪|延|调|迁|恢复|回到|又是|混|其实|推迟|提前|应[该当]|那天|涨|降|减|从|转|接[手替]|交[给回]|先前|原来|最好",
 )
 OPENS_CHANGE = re.compile(
-    r"(?:no|nope|sorry|ah|oh|oops|wait|h[ao](?:ng|ld) on|actually|hm+|correction|typo|my bad|apologies|update"
+    r"(?:no|nope|nah|sorry|ah|oh|oops|wait|h[ao](?:ng|ld) on|actually|hm+|correction|typo|my bad|apologies|update"
     r"|[a-z]{2,12}+ that|i mis[a-z]{2,12}+)\s*[,.!:;—-]"
     r"|(?:rather|not|make (?:it|that)|no,? wait)\b"
     r"|(?:不|不对|错了|哦|啊|等等|等一下|算了)[，。！]|(?:还是|改成|换成)"
@@ -239,7 +247,7 @@ PLAIN = """
     guests haha happen happens hear heard help here hey hmm hold however idea inside instead keep keeps kept
     kind know last late later leave leaves left less limit little location long looking looks main makes many
     matter mean means meant meet mind mistake moment month months morning move moved moves much must name
-    need needs never new next nice nope nothing number offer often okay only order ordered owner people per
+    need nah needs never new next nice nope nothing number offer often okay only order ordered owner people per
     person pick picked place plan planned please point possible price put quantity quick rather ready
     remember responsible run runs said send sent set several shall short show simple since slot small
     something sorry start starts stated stay stays stop style such sure taken takes talk tell thanks though
@@ -304,6 +312,9 @@ TELLS = re.compile(
     r"\b(?:says?|said|reads|read that|wrote|writes|claims?|told (?:me|us)|according to)\b(?!\s*,?\s*[:：\"“])", re.I
 )
 CLAUSE = re.compile(r"[,;:，；：、—sb](?:(?<=[,;:，；：、—])|(?<=\bs)o\b|(?<=\bb)(?:ecause|ut)\b)")
+# Where somebody begins no sentence with a capital.
+UNMARKED = re.compile(r"(?<=[a-z\d)'’][.!?]) (?=[a-z])")
+PARTED = re.compile(r"(?<=[,;:—])(?= )|(?<=[，；：])|(?= (?:so|but|because) )")
 # What is told of a thing behind a colon: "the cellar: 520 euros". Who speaks is no such thing.
 HEADING = re.compile(
     r"\b((?:the|my|our|your|his|her|their) [a-z]{1,20}+(?: [a-z]{1,20}+)?|^(?i:budget|price|deadline|port|address)): "
@@ -323,6 +334,8 @@ def raw_tokens(text: str) -> list[str]:
 def stem(word: str) -> str:
     """Without the endings of a genitive and a plural: "tenant's", "tenants'"."""
     word = word.rstrip("'’").removesuffix("'s").removesuffix("’s")
+    if len(word) > 5 and word.endswith("ies"):
+        return f"{word[:-3]}y"
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from health.compaction.reading.quoting import TELLING, label_of, own_sentences, speakers, speaking_in, spoken_from
-from health.compaction.reading.signs import is_question, signs_of
+from health.compaction.reading.signs import Signs, is_question, signs_of
 from health.compaction.reading.text import STOPWORDS, Passage, of_text, passages, remembered
 from health.compaction.reading.value_patterns import (
     AFTER_SUBJECT,
@@ -31,12 +31,14 @@ from health.compaction.reading.value_patterns import (
     IN_CHARGE,
     INDEFINITE,
     NO_NAME,
+    PARTED,
     QUOTED,
     SORTS,
     STARTS,
     TALKING,
     TELLS,
     UNIT_WORDS,
+    UNMARKED,
     ZH_COMMON,
     ZH_GENERIC,
     ZH_NAME,
@@ -66,6 +68,8 @@ MOST_ASKED = 5
 HEARD = 4_000
 # What may be in force besides names.
 VALUES = tuple(sort for sort in SORTS if sort is not Sort.NAME)
+# A clause with fewer words and marks opens the next.
+LEAST_OF_CLAUSE = 4
 # Words of a subject; words and Chinese pairs beside a value that has no subject.
 LONGEST_PHRASE, MOST_BESIDE, MOST_PAIRS = 3, 3, 2
 MESSAGES = 4_096  # whose statements are remembered
@@ -84,7 +88,8 @@ class Statement:
     `key` is what of it the assistant said back, `heard` marks what got a short answer, `noted` where this says some of
     it back, or hardly a word of its own: small talk gets a kind word on something else. `bare` says only a value.
     `speaker` is who said it, where several people's names stand before what they say.
-    Of its values `names` are one sort; `has_value` where there are others.
+    Of its values `names` are one sort; `has_value` where there are others. Of a clause `whole` is the sentence, and
+    `aside` what its other clauses say.
     """
 
     message: int
@@ -101,12 +106,24 @@ class Statement:
     noted: bool
     bare: bool
     speaker: str
+    whole: str = ""
+    aside: frozenset[str] = frozenset()
+    clauses: tuple[Statement, ...] = ()
     names: frozenset[str] = field(init=False)
     has_value: bool = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", self.values.get(Sort.NAME, frozenset()))
         object.__setattr__(self, "has_value", bool(self.values.keys() - {Sort.NAME}))
+
+    @property
+    def signs(self) -> Signs:
+        return signs_of(self.text, self.whole)
+
+    @property
+    def is_part(self) -> bool:
+        """Of a sentence that says more, a reason perhaps."""
+        return self.whole not in ("", self.text)
 
     @property
     def at(self) -> tuple[int, int]:
@@ -195,7 +212,9 @@ def _stated(
             one = replace(one, topics=one.topics | topics, content=one.content | topics)
         asked = len(one.tokens) <= MOST_ASKED and is_question(passage.text)
         topics = one.content if asked else one.topics
-        if (one.content or one.values) and not is_question(passage.text, heard=one.heard):
+        if (one.content or one.values) and not all(
+            is_question(text, heard=one.heard) for text in UNMARKED.split(passage.text)
+        ):
             found.append(one)
     return tuple(_noted_alone(found, _content(note)))
 
@@ -253,7 +272,44 @@ def _statement(
     noted = heard and (bool(key) or len(back) <= MOST_OF_ASSENT)
     key = key if len(key) > 1 else read.content
     place = at, turn, passage.start, passage.end
-    return Statement(*place, passage.text, *read[:4], key, heard, noted, read.bare, speaker)
+    said = Statement(*place, passage.text, *read[:4], key, heard, noted, read.bare, speaker)
+    return replace(said, clauses=tuple(_clauses(said, names)))
+
+
+def _clauses(one: Statement, names: frozenset[str]) -> Iterator[Statement]:
+    """ "Too dark" and "the hall will be white": each may be told of something else."""
+    for sentence in UNMARKED.split(one.text):
+        pieces = list(_pieces(sentence)) if not is_question(sentence) else []
+        subject = frozenset[str]()
+        for text in pieces if len(pieces) > 1 or sentence != one.text else ():
+            read = _read_sentence(text, names and names & forms_in(text))
+            if read.values and signs_of(text).changes and read.content <= read.values.get(Sort.NAME, frozenset()):
+                read = read._replace(topics=read.topics | subject, content=read.content | subject)
+            subject = read.content
+            aside = one.content - subject
+            yield replace(one, text=text, whole=sentence, key=subject, aside=aside, clauses=(), **read._asdict())
+
+
+def _pieces(sentence: str) -> Iterator[str]:
+    """Its clauses; what says next to nothing goes with the next, or at the end with the one before."""
+    found: list[str] = []
+    before = ""
+    for text in PARTED.split(sentence):
+        before = f"{before}{text}"
+        if _tells_alone(before):
+            found.append(before.strip())
+            before = ""
+    if before and found:
+        found[-1] = f"{found[-1]}{before}"
+    return iter(found)
+
+
+def _tells_alone(text: str) -> bool:
+    """Whether a clause has a value or says something, and does not only open the next: "on top of that"."""
+    tokens = tokens_of(text)
+    content = [*content_of(tokens)]
+    says = len(content) > signs_of(text).adds or signs_of(text).forbids
+    return may_hold_values(text.lower()) or (says and (len(tokens) >= LEAST_OF_CLAUSE or not text.isascii()))
 
 
 class ReadSentence(NamedTuple):
@@ -321,7 +377,7 @@ def _is_bare(
     if _tells_change(text):
         return changed
     # "Call me on Saturday" begins with a deed: it says something of its own.
-    return alone and not any(first[0].isalpha() and first not in STOPWORDS for first in tokens[:1])
+    return alone and not any(first[:1].isalpha() and first not in STOPWORDS for first in tokens[:1])
 
 
 def _tells_change(text: str) -> bool:

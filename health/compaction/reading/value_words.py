@@ -40,7 +40,7 @@ ZH_SUBJECT = re.compile(f"(?:现在)?([{CJK}]{{1,8}}?)(?:现在)?(?:是|叫|用|
 # Not chosen: "not tabs but", "instead of tabs", 不用制表符.
 NOT_CHOSEN = re.compile(
     r"\b(?:instead of|rather than|no longer|not) [\w$€£: .-]{1,40}?(?= but\b|[,;.!]|$)"
-    r"|(?:而不是|不(?:再|要)?用)[^，,。]{1,15}|不是[^，,。]{1,15}[，,]?(?=而?是)"
+    r"|(?:而不是|[别不](?:再|要)?[用搞])[^，,。了]{1,15}|不是[^，,。]{1,15}[，,]?(?=而?是)"
 )
 
 
@@ -61,7 +61,8 @@ def forms_in(text: str) -> frozenset[str]:
 def outdated_words(text: str) -> frozenset[str]:
     """What a sentence says is no longer chosen: "Memcached instead of Redis"."""
     found = [hit[0] for hit in NOT_CHOSEN.finditer(text.lower())]
-    return frozenset(word for told in found for word in content_of(tokens_of(told)))
+    told = [word for words in found for word in tokens_of(words.rstrip("."))]
+    return frozenset((*content_of(told), *(word for word in told if any(map(str.isdigit, word)))))
 
 
 def tokens_of(text: str) -> tuple[str, ...]:

@@ -19,10 +19,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from health.compaction.reading.in_place import tell_of_another
+from health.compaction.reading.in_place import go_on_alike, tell_of_another
 from health.compaction.reading.lasting import lasts
 from health.compaction.reading.ledger_patterns import is_errand
-from health.compaction.reading.signs import signs_of
+from health.compaction.reading.signs import is_question
 from health.compaction.reading.text import STOPWORDS, remembered
 from health.compaction.reading.two_things import (
     begin_alike,
@@ -45,6 +45,7 @@ from health.compaction.reading.value_patterns import (
     CHANGES,
     CHOSEN,
     DETERMINERS,
+    HOUR,
     OPENS_CHANGE,
     PAID,
     PAIRS,
@@ -52,7 +53,7 @@ from health.compaction.reading.value_patterns import (
     units_of,
 )
 from health.compaction.reading.value_statements import Said, Statement, statements, subjects
-from health.compaction.reading.value_words import CJK_BEGINS, heads_of, marks_on, words_before
+from health.compaction.reading.value_words import CJK_BEGINS, heads_of, marks_on, outdated_words, words_before
 
 # Of the newest statements with a word, so many are looked up, and so many that share most are compared: time stays
 # linear in what was said.
@@ -164,11 +165,12 @@ class Book:
     def _is_beside(self, old: Statement, shared: frozenset[str]) -> bool:
         """What says much else than what is shared, most of all a rule: a word in common takes no force of it."""
         other = self._apart.of(old.content - shared - old.names)
-        least = RULE_SHARED if signs_of(old.text).binds or lasts(old.text) else OTHER_SHARED
+        least = RULE_SHARED if old.signs.binds or lasts(old.text) else OTHER_SHARED
         return self._weights.of(shared) < least * other
 
     def _replaced_by(self, new: Statement, alike: Sequence[Statement]) -> list[Statement]:
-        found = [old for old in alike if self._takes_place(new, old)] or self._said_just_before(new)
+        found = [old for old in alike if self._takes_place(new, old)]
+        found = found or self._named_in(new) or self._said_just_before(new)
         return [] if found and self._could_mean_another(new, found[-1], alike) else found
 
     def _could_mean_another(self, new: Statement, old: Statement, alike: Iterable[Statement]) -> bool:
@@ -186,7 +188,7 @@ class Book:
                 totals[at] += weight
         # The same in whatever order a set has its words.
         near = [(round(total, DIGITS), at) for at, total in totals.items() if total > LEAST_WEIGHT - 0.1**DIGITS]
-        corrects = signs_of(new.text).opens
+        corrects = new.signs.opens
         alike = (
             at
             for _, at in sorted(near, reverse=True)
@@ -195,33 +197,45 @@ class Book:
         return [self._recent[at] for at in sorted(islice(alike, MOST_COMPARED))]
 
     def _takes_place(self, new: Statement, old: Statement) -> bool:
+        if not (new.clauses and is_question(new.text)) and self._stands_for(new, old):
+            return True
+        return any(self._stands_for(one, old) for one in new.clauses if not one.content.isdisjoint(old.content))
+
+    def _stands_for(self, new: Statement, old: Statement) -> bool:
         shared = _shared(new, old)
         may_be = _may_take_place(new, old, shared) or self._names_more(new, old, shared) or says_instead(new, old)
         if not (may_be and self._is_near(new, old)):
             return False
-        if signs_of(new.text).changes and begin_alike(new, old):
+        if (new.signs.changes and begin_alike(new, old)) or (new.is_part and go_on_alike(new, old, shared)):
             return not tell_of_another(new, old)
-        if shared <= new.names and max(shared) > CJK_BEGINS and not signs_of(new.text).changes:
+        if shared <= new.names and max(shared) > CJK_BEGINS and not new.signs.changes:
             return False  # 李先生 may do much else
         weight = self._weights.of(shared)
         apart = min(self._apart.of((one.key & self._topics) - shared - one.names) for one in (new, old))
-        least = LEAST_CHANGED if signs_of(new.text).changes else LEAST_SHARED
+        least = LEAST_CHANGED if new.signs.changes else LEAST_SHARED
         return weight >= least * (weight + apart) and not tell_of_another(new, old)
 
     def _names_more(self, new: Statement, old: Statement, shared: frozenset[str]) -> bool:
         """The names of the old one and another, in a change of the same thing, or beside all that was told of it."""
-        if not old.names < new.names or not old.names or signs_of(new.text).adds:
+        if not old.names < new.names or not old.names or new.signs.adds:
             return False
-        if not signs_of(new.text).changes and not {*filter(str.isalpha, old.tokens)} - STOPWORDS <= {*new.tokens}:
+        if not new.signs.changes and not {*filter(str.isalpha, old.tokens)} - STOPWORDS <= {*new.tokens}:
             return False
         return self._weights.of(shared - old.names) >= LEAST_WEIGHT
+
+    def _named_in(self, new: Statement) -> list[Statement]:
+        """ "Not 5, I meant 3": the only statement with the value that is no more."""
+        left = outdated_words(new.text)
+        recent = islice(reversed(self._recent), MOST_LOOKED_UP if left else 0)
+        named = [old for old in recent if old not in self.gone and left <= old.words | old.content]
+        return [old for old in named if _common(new, old) and len(named) == 1 and not _is_besides(new, old)]
 
     def _said_just_before(self, new: Statement) -> list[Statement]:
         """What a value without a subject corrects: the newest statement with a value of the sort."""
         if not new.bare or any(self._said_by[word] > 1 for word in new.content - new.names):
             return []
-        corrects = signs_of(new.text).opens
-        if not (new.values.keys() - CHOSEN or corrects or signs_of(new.text).changes or signs_of(new.text).closes):
+        corrects = new.signs.opens
+        if not (new.values.keys() - CHOSEN or corrects or new.signs.changes or new.signs.closes):
             return []  # a name alone corrects nothing
         recent = islice(reversed(self._recent), MOST_LOOKED_UP)
         near = (old for old in recent if new.turn - old.turn <= NEAR or _ask_anew(new, old))
@@ -251,6 +265,8 @@ def _may_take_place(new: Statement, old: Statement, shared: frozenset[str]) -> b
 
 def _retells(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """What is stated of the subject stands in the correction, beside something else."""
+    if new.signs.condition != old.signs.condition:
+        return False
     told = old.has_value and any(
         sort is not Sort.NAME and found < new.values.get(sort, frozenset()) for sort, found in old.values.items()
     )
@@ -258,14 +274,15 @@ def _retells(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
         return False
     if new.has_value and not old.values and not told:
         return False
-    many = len(old.key) > 1 or (old.key and signs_of(new.text).contrasts)
-    told = told or (bool(many) and old.key < new.content and signs_of(new.text).changes)
-    return told and not signs_of(new.text).adds
+    many = len(old.key) > 1 or (old.key and new.signs.contrasts)
+    told = told or (bool(many) and old.key < new.content and new.signs.changes)
+    return told and not new.signs.adds
 
 
 def _says_more(old: Statement, new: Statement) -> bool:
     """A time beside the day, which may still hold where only another day is told."""
-    return bool((old.values.keys() - new.values.keys() - CHOSEN) and (old.values.keys() & new.values.keys() - CHOSEN))
+    told = new.values.keys() | ({Sort.TIME} if _tells_hour(new, old) else set())
+    return bool((old.values.keys() - told - CHOSEN) and (old.values.keys() & new.values.keys() - CHOSEN))
 
 
 @remembered(PAIRS)
@@ -284,7 +301,7 @@ def _is_chosen_anew(new: Statement, old: Statement) -> bool:
         return False
     low = new.text.lower()
     return (
-        bool((CHANGES if new.names else OPENS_CHANGE).search(low) or signs_of(new.text).closes)
+        bool((CHANGES if new.names else OPENS_CHANGE).search(low) or new.signs.closes)
         and not (new.values.keys() | old.values.keys()) - CHOSEN
     )
 
@@ -295,7 +312,7 @@ def _ask_alike(new: Statement, old: Statement) -> bool:
 
 def _ask_anew(new: Statement, old: Statement) -> bool:
     """ "Use spaces instead", however much was said since "use tabs"."""
-    return signs_of(new.text).closes and not (new.values or old.values) and _ask_alike(new, old)
+    return new.signs.closes and not (new.values or old.values) and _ask_alike(new, old)
 
 
 @remembered(PAIRS)
@@ -313,11 +330,11 @@ def _common(new: Statement, old: Statement) -> Sort | None:
     differing = [
         sort for sort in ours.keys() & theirs.keys() if not (ours[sort] <= theirs[sort] or ours[sort] >= theirs[sort])
     ]
-    both = min(differing, default=None)
+    both = min(differing, default=Sort.TIME if _tells_hour(new, old) or _tells_hour(old, new) else None)
     # With one sort each there is no other.
     if both is Sort.NAME and len(ours) + len(theirs) > 2 and min(own_values(new, old)) is not min(own_values(old, new)):
         return None
-    if both is Sort.MARK and signs_of(new.text).deeds and not CHANGES.search(new.text.lower().partition(" ")[2]):
+    if both is Sort.MARK and new.signs.deeds and not CHANGES.search(new.text.lower().partition(" ")[2]):
         return None  # one file is mended, then another
     if both in NAMED and _forbid_each(new, old):
         return None
@@ -326,15 +343,23 @@ def _common(new: Statement, old: Statement) -> Sort | None:
     return both
 
 
+def _tells_hour(one: Statement, other: Statement) -> bool:
+    """ "Back to seven", where the other says "half past seven"."""
+    sorts = one.values.keys()
+    return (
+        Sort.TIME in other.values and {Sort.TIME, Sort.AMOUNT} & sorts == {Sort.AMOUNT} and bool(HOUR.search(one.text))
+    )
+
+
 def _forbid_each(new: Statement, old: Statement) -> bool:
     """ "Never touch web1" and "never touch web2": of what is forbidden there may be any number."""
-    mine = signs_of(new.text)
-    return mine.forbids and signs_of(old.text).forbids and not (mine.changes or mine.opens)
+    mine = new.signs
+    return mine.forbids and old.signs.forbids and not (mine.changes or mine.opens)
 
 
 def _is_besides(new: Statement, old: Statement) -> bool:
     """Either is an addition to something, or holds at times only, or tells what once was."""
-    mine, theirs = signs_of(new.text), signs_of(old.text)
+    mine, theirs = new.signs, old.signs
     if mine.past and not mine.changes:
         return True
     if mine.condition != theirs.condition:
@@ -349,10 +374,11 @@ def _differs(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
         return sort is Sort.NAME or not (people(new, old) and people(old, new))
     if undoes(new, old):
         return True
-    if signs_of(new.text).ends and not signs_of(old.text).ends:
+    if new.signs.ends and not old.signs.ends:
         if ends_another(new, old, shared):
             return False
-        held = old.has_value or signs_of(old.text).binds or (new.heard and old.heard)
+        told = (new.heard and old.heard) or new.signs.changes or new.is_part or len(shared) > 1
+        held = old.has_value or old.signs.binds or told
         if held and len(new.text) <= MOST_CHOSEN:
             return True
     return is_other_choice(new, old, shared)
@@ -375,7 +401,7 @@ def _is_of_another(new: Statement, old: Statement, shared: frozenset[str]) -> bo
 def _belongs_to_others(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """ "Replies to customers" and "the customer dump"."""
     mine, theirs = ({head for word, head in heads_of(one.tokens) if word in shared} - shared for one in (new, old))
-    return bool(mine and theirs) and mine.isdisjoint(theirs)
+    return bool(mine and (theirs or (new.whole and not new.signs.changes))) and mine.isdisjoint(theirs)
 
 
 def _is_marked_otherwise(new: Statement, old: Statement, shared: frozenset[str]) -> bool:

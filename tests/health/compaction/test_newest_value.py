@@ -18,6 +18,8 @@ ASIDES = (
     ("My knee hurts when I kneel.", "Put a folded towel below it, and take breaks before it hurts."),
 )
 
+LONG = "That can be arranged, and here is what else I noticed while I looked through all of it. " * 8
+
 
 def said(*pairs: tuple[str, str]) -> list[dict[str, Any]]:
     roles = ("user", "assistant")
@@ -131,3 +133,34 @@ def test_a_rule_and_then_the_newest_value_stand_before_answers_wherever_they_fit
 
     assert RULE in kept(needed(FIRST, RULE, QUESTION) + more)
     assert {RULE, BUDGET} <= {*kept(needed(FIRST, RULE, BUDGET, QUESTION) + more)}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("indent the html templates with tabs", "two spaces in the templates, the linter screams about tabs"),
+        ("users log in with api keys", "security won't have that, users log in through the company sso"),
+        ("limit the retries to 5", "wait, not 5, i meant 3"),
+        ("choir is at half past seven", "half the altos show up late, back to seven for choir"),
+        ("小程序主色用湖蓝", "算了，老板嫌湖蓝太冷，主色用橘红"),
+        ("登录接口超时设成5秒就行", "线上老有人登不上，登录接口的超时放宽到12秒吧"),
+    ],
+)
+def test_a_change_stands_in_one_clause_and_its_reason_in_another(old: str, new: str) -> None:
+    text = compacted(said(("Hello.", "Hello."), (old, LONG), *ASIDES, (new, LONG), ("Go on.", ""))[:-1], 0.6)
+
+    assert new in text
+    assert old not in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("the dentist is on tuesday at 10", "if tuesday turns out bad i'd move the dentist to thursday, we'll see"),
+        ("Ask Noor about the catering.", "Hanna helps out with the catering, too."),
+        ("the wedding is on june 12", "the hen party is on june 5, the wedding cake tasting on may 20"),
+        ("给登录模块写单元测试", "写得不错，现在给支付模块写单元测试"),
+    ],
+)
+def test_a_clause_that_only_looks_like_a_change_replaces_nothing(old: str, new: str) -> None:
+    assert old in compacted(said(("Hello.", "Hello."), (old, LONG), *ASIDES, (new, LONG), ("Go on.", ""))[:-1], 0.6)
