@@ -33,6 +33,7 @@ from health.compaction.reading.value_patterns import (
     NO_NAME,
     PARTED,
     QUOTED,
+    SENTENCES,
     SORTS,
     STARTS,
     TALKING,
@@ -89,7 +90,7 @@ class Statement:
     it back, or hardly a word of its own: small talk gets a kind word on something else. `bare` says only a value.
     `speaker` is who said it, where several people's names stand before what they say.
     Of its values `names` are one sort; `has_value` where there are others. Of a clause `whole` is the sentence, and
-    `aside` what its other clauses say.
+    `aside` what its other clauses say. `known` are names of the conversation.
     """
 
     message: int
@@ -108,7 +109,7 @@ class Statement:
     speaker: str
     whole: str = ""
     aside: frozenset[str] = frozenset()
-    clauses: tuple[Statement, ...] = ()
+    known: frozenset[str] = frozenset()
     names: frozenset[str] = field(init=False)
     has_value: bool = field(init=False)
 
@@ -119,6 +120,11 @@ class Statement:
     @property
     def signs(self) -> Signs:
         return signs_of(self.text, self.whole)
+
+    @property
+    def clauses(self) -> tuple[Statement, ...]:
+        """Read only where a sentence is compared: most are not."""
+        return () if self.whole else _clauses(self)
 
     @property
     def is_part(self) -> bool:
@@ -272,22 +278,26 @@ def _statement(
     noted = heard and (bool(key) or len(back) <= MOST_OF_ASSENT)
     key = key if len(key) > 1 else read.content
     place = at, turn, passage.start, passage.end
-    said = Statement(*place, passage.text, *read[:4], key, heard, noted, read.bare, speaker)
-    return replace(said, clauses=tuple(_clauses(said, names)))
+    return Statement(*place, passage.text, *read[:4], key, heard, noted, read.bare, speaker, known=names)
 
 
-def _clauses(one: Statement, names: frozenset[str]) -> Iterator[Statement]:
+@remembered(SENTENCES)
+def _clauses(one: Statement) -> tuple[Statement, ...]:
+    return tuple(_parted(one))
+
+
+def _parted(one: Statement) -> Iterator[Statement]:
     """ "Too dark" and "the hall will be white": each may be told of something else."""
     for sentence in UNMARKED.split(one.text):
         pieces = list(_pieces(sentence)) if not is_question(sentence) else []
         subject = frozenset[str]()
         for text in pieces if len(pieces) > 1 or sentence != one.text else ():
-            read = _read_sentence(text, names and names & forms_in(text))
+            read = _read_sentence(text, one.known and one.known & forms_in(text))
             if read.values and signs_of(text).changes and read.content <= read.values.get(Sort.NAME, frozenset()):
                 read = read._replace(topics=read.topics | subject, content=read.content | subject)
             subject = read.content
             aside = one.content - subject
-            yield replace(one, text=text, whole=sentence, key=subject, aside=aside, clauses=(), **read._asdict())
+            yield replace(one, text=text, whole=sentence, key=subject, aside=aside, **read._asdict())
 
 
 def _pieces(sentence: str) -> Iterator[str]:

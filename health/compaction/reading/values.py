@@ -63,7 +63,7 @@ NEAR = 2  # of the last messages of the user: a correction without a subject bel
 # What two sentences share must weigh so much, and be this part of what they are about; less, where a change is told.
 LEAST_WEIGHT, LEAST_SHARED, LEAST_CHANGED = 0.4, 0.45, 0.4
 # What is shared weighs at least this part of the rest of a rule, and of anything else that was said.
-RULE_SHARED, OTHER_SHARED = 0.5, 0.25
+RULE_SHARED, OTHER_SHARED = 0.7, 0.25
 FEWEST_STATEMENTS = 40  # among fewer every word is rare
 # What bears a name. A number has a limit's place more often.
 NAMED = frozenset((Sort.MARK, Sort.PLACE, Sort.NAME))
@@ -197,7 +197,7 @@ class Book:
         return [self._recent[at] for at in sorted(islice(alike, MOST_COMPARED))]
 
     def _takes_place(self, new: Statement, old: Statement) -> bool:
-        if not (new.clauses and is_question(new.text)) and self._stands_for(new, old):
+        if not (is_question(new.text) and new.clauses) and self._stands_for(new, old):
             return True
         return any(self._stands_for(one, old) for one in new.clauses if not one.content.isdisjoint(old.content))
 
