@@ -63,7 +63,7 @@ NEAR = 2  # of the last messages of the user: a correction without a subject bel
 # What two sentences share must weigh so much, and be this part of what they are about; less, where a change is told.
 LEAST_WEIGHT, LEAST_SHARED, LEAST_CHANGED = 0.4, 0.45, 0.4
 # What is shared weighs at least this part of the rest of a rule, and of anything else that was said.
-RULE_SHARED, OTHER_SHARED = 0.7, 0.25
+RULE_SHARED, OTHER_SHARED = 0.5, 0.25
 FEWEST_STATEMENTS = 40  # among fewer every word is rare
 # What bears a name. A number has a limit's place more often.
 NAMED = frozenset((Sort.MARK, Sort.PLACE, Sort.NAME))
