@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from health.compaction.reading.signs import signs_of
@@ -22,6 +22,8 @@ from health.compaction.reading.value_patterns import (
     CHANGES,
     COUNTS,
     DETERMINERS,
+    PAID,
+    PAIRS,
     SENTENCES,
     SORTS,
     ZH_COMMON,
@@ -32,7 +34,7 @@ from health.compaction.reading.value_patterns import (
     units_of,
 )
 from health.compaction.reading.value_statements import Statement
-from health.compaction.reading.value_words import CJK_BEGINS, ZH_SUBJECT, told_of
+from health.compaction.reading.value_words import CJK_BEGINS, ZH_SUBJECT, heads_of, marks_on, told_of, words_before
 
 # What a number counts: a plural, with what describes it; in Chinese the thing behind a measure word.
 _SMALL = "in|of|on|at|for|to|a|an|the|and|or|per|by|is|are|was|has|with|from|as"
@@ -135,6 +137,43 @@ def tell_of_two(new: Statement, old: Statement) -> bool:
         or _are_opposite({*new.tokens}, {*old.tokens})
         or _forbid_otherwise(new, old)
     )
+
+
+def _unsaid(words: Iterable[str], one: Statement) -> set[str]:
+    """Those that a sentence does not have; "sorting invoices" is said where somebody sorts them."""
+    return {word for word in words if word not in one.content and word.removesuffix("ing") not in one.tokens}
+
+
+@remembered(PAIRS)
+def is_of_another(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
+    """A part of the subject ("the cover for the piano"), or another of its sort ("the return train")."""
+    mine, theirs = set(_qualifiers(new, shared)), set(_qualifiers(old, shared))
+    if mine and (_unsaid(mine, old) - (frozenset() if theirs else PAID) or _unsaid(theirs, new)):
+        return True
+    return _is_marked_otherwise(new, old, shared) or _belongs_to_others(new, old, shared) or tell_of_two(new, old)
+
+
+def _belongs_to_others(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
+    """ "Replies to customers" and "the customer dump"."""
+    mine, theirs = ({head for word, head in heads_of(one.tokens) if word in shared} - shared for one in (new, old))
+    return bool(mine and (theirs or (new.whole and not new.signs.changes))) and mine.isdisjoint(theirs)
+
+
+def _is_marked_otherwise(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
+    """ "Office one" and "office two", "the first lesson" and "the last one", one person's desk and another's."""
+    mine = marks_on(new.text, shared)
+    theirs = marks_on(old.text, shared) if mine else {}
+    return any(theirs[word].isdisjoint(marks) for word, marks in mine.items() if word in theirs)
+
+
+def _qualifiers(one: Statement, shared: frozenset[str]) -> Iterator[str]:
+    """Words before what is shared: "cover" in "the cover for the piano", "return" in "the return train"."""
+    of_value = one.has_value
+    for before, token, definite, part, behind in words_before(one.tokens):
+        if before in shared or before in one.names or CHANGES.fullmatch(before):
+            continue  # "correction" in "a correction about the groups"
+        if (token in shared and definite) or (part and of_value and not shared.isdisjoint(behind)):
+            yield before
 
 
 def of_two_speakers(new: Statement, old: Statement) -> bool:

@@ -1,60 +1,35 @@
-"""What a user states in a conversation: their sentences with the values in them, and what each is about.
-
-A value is found by its looks, a subject by its place: behind "the" or "for", or at the head of a clause. In Chinese,
-where small words tell little, it is whatever else is said.
-"""
+"""What a user states in a conversation: their sentences with the values in them, and what each is about."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from health.compaction.reading.quoting import TELLING, label_of, own_sentences, speakers, speaking_in, spoken_from
+from health.compaction.reading.sentence_values import MOST_BESIDE, all_content, is_telling, read_sentence, topics_of
 from health.compaction.reading.signs import Signs, is_question, signs_of
 from health.compaction.reading.text import STOPWORDS, Passage, of_text, passages, remembered
 from health.compaction.reading.value_patterns import (
-    AFTER_SUBJECT,
-    ASIDE,
-    ATTRIBUTES,
-    BREAKS,
-    CHOSEN,
-    CLAUSE,
     CODE,
     COMMANDS,
     COMMON,
-    DENIED,
-    DETERMINERS,
-    ENGLISH_SORTS,
-    HEADING,
-    IN_CHARGE,
     INDEFINITE,
-    NO_NAME,
     PARTED,
-    QUOTED,
     SENTENCES,
-    SORTS,
     STARTS,
     TALKING,
     TELLS,
-    UNIT_WORDS,
     UNMARKED,
-    ZH_COMMON,
     ZH_GENERIC,
-    ZH_NAME,
     Sort,
     may_hold_values,
     raw_tokens,
     stem,
 )
 from health.compaction.reading.value_words import (
-    CJK_BEGINS,
     content_of,
     forms_in,
-    is_word,
-    spelt_in,
-    stems_of,
     tokens_of,
 )
 from health.compaction.terms.units import Role
@@ -67,12 +42,8 @@ MOST_STATED, MOST_ECHOED, MOST_NOTED, MOST_OF_ASSENT = 240, 160, 100, 1
 MOST_ASKED = 5
 # Characters of a message that are searched for names and echoes.
 HEARD = 4_000
-# What may be in force besides names.
-VALUES = tuple(sort for sort in SORTS if sort is not Sort.NAME)
 # A clause with fewer words and marks opens the next.
 LEAST_OF_CLAUSE = 4
-# Words of a subject; words and Chinese pairs beside a value that has no subject.
-LONGEST_PHRASE, MOST_BESIDE, MOST_PAIRS = 3, 3, 2
 MESSAGES = 4_096  # whose statements are remembered
 
 
@@ -169,7 +140,7 @@ def _capitalised(text: str) -> tuple[frozenset[str], set[str]]:
         before, behind = around[at - 1], around[at + 1]
         opens = before in STARTS and behind != "," and (behind in STOPWORDS or stem(behind) not in COMMON)
         (others if before in INDEFINITE else set() if opens else names).add(around[at].lower())
-    return frozenset(name for name in names if _is_telling(name)), others
+    return frozenset(name for name in names if is_telling(name)), others
 
 
 def _speaking(said: Sequence[Said]) -> frozenset[str]:
@@ -179,10 +150,6 @@ def _speaking(said: Sequence[Said]) -> frozenset[str]:
     small = frozenset[str]().union(*(_capitalised(one.text)[1] for one in said if known))
     things = [name for name in known if name[0].isupper() and name.lower() in small]
     return frozenset(known if 2 * len(things) < len(known) else ())
-
-
-def _is_telling(word: str) -> bool:
-    return len(word) > 1 and word not in STOPWORDS and stem(word) not in COMMON and not word.endswith(NO_NAME)
 
 
 def _of_message(
@@ -222,7 +189,7 @@ def _stated(
             is_question(text, heard=one.heard) for text in UNMARKED.split(passage.text)
         ):
             found.append(one)
-    return tuple(_noted_alone(found, _content(note)))
+    return tuple(_noted_alone(found, all_content(note)))
 
 
 def _noted_alone(found: Sequence[Statement], back: frozenset[str]) -> Iterator[Statement]:
@@ -265,14 +232,14 @@ def subjects(said: Sequence[Said]) -> frozenset[str]:
 
 @of_text
 def _topics_of_note(reply: str) -> frozenset[str]:
-    return frozenset(_topics(tokens_of(_note(reply)), frozenset()))
+    return frozenset(topics_of(tokens_of(_note(reply)), frozenset()))
 
 
 def _statement(
     at: int, turn: int, passage: Passage, speaker: str, names: frozenset[str], note: str, is_short: bool
 ) -> Statement:
-    read = _read_sentence(passage.text, names and names & forms_in(passage.text))
-    back = _content(note)
+    read = read_sentence(passage.text, names and names & forms_in(passage.text))
+    back = all_content(note)
     key = read.content & back
     heard = bool(note) and (is_short or len(key) > 1)
     noted = heard and (bool(key) or len(back) <= MOST_OF_ASSENT)
@@ -292,7 +259,7 @@ def _parted(one: Statement) -> Iterator[Statement]:
         pieces = list(_pieces(sentence)) if not is_question(sentence) else []
         subject = frozenset[str]()
         for text in pieces if len(pieces) > 1 or sentence != one.text else ():
-            read = _read_sentence(text, one.known and one.known & forms_in(text))
+            read = read_sentence(text, one.known and one.known & forms_in(text))
             if read.values and signs_of(text).changes and read.content <= read.values.get(Sort.NAME, frozenset()):
                 read = read._replace(topics=read.topics | subject, content=read.content | subject)
             subject = read.content
@@ -320,125 +287,3 @@ def _tells_alone(text: str) -> bool:
     content = [*content_of(tokens)]
     says = len(content) > signs_of(text).adds or signs_of(text).forbids
     return may_hold_values(text.lower()) or (says and (len(tokens) >= LEAST_OF_CLAUSE or not text.isascii()))
-
-
-class ReadSentence(NamedTuple):
-    """What a sentence says by itself, in the fields of a statement."""
-
-    tokens: tuple[str, ...]
-    values: Mapping[Sort, frozenset[str]]
-    topics: frozenset[str]
-    content: frozenset[str]
-    bare: bool
-
-
-@of_text
-def _content(text: str) -> frozenset[str]:
-    return frozenset(content_of(tokens_of(text)))
-
-
-@of_text
-def _read_sentence(text: str, names: frozenset[str]) -> ReadSentence:
-    """A conversation is heard anew at each compaction, its sentences are looked at once."""
-    values, rest = _values(DENIED.sub(" ", QUOTED.sub(" ", text)), names)
-    tokens = stems_of(spelt_in(text)) if rest is text else tokens_of(rest)
-    content = frozenset(content_of(tokens))
-    named_in = values.get(Sort.NAME, frozenset())
-    stating = _clauses_with(named_in | {"§"}, rest) if named_in or "§" in tokens else []
-    stated = frozenset(_topics([word for clause in stating for word in (*clause, ",")], names))
-    named = frozenset(name for clause in stating for name in _attributes(clause) if not _topics(clause, frozenset()))
-    bare = _is_bare(text, tokens, content - named_in, stated, named if values.keys() <= CHOSEN else named | named_in)
-    if values.keys() - {Sort.NAME} and max(named_in, default="") > CJK_BEGINS:
-        named |= named_in  # 李先生周五来 is of him
-    return ReadSentence(tokens, values, stated | named or frozenset(_topics(tokens, names)), content | named, bare)
-
-
-def _clauses_with(values: frozenset[str], text: str) -> list[tuple[str, ...]]:
-    """The words of the clauses in which one of the values stands."""
-    clauses = CLAUSE.split(HEADING.sub(r"\1 ", text) if ": " in text else text)
-    return [clause for clause in map(tokens_of, clauses) if not values.isdisjoint(clause)]
-
-
-def _attributes(clause: Sequence[str]) -> Iterator[str]:
-    """ "Budget" in "the budget is 900", where no more is said of what it is the budget of; 预算 in 预算改到1100元."""
-    tokens = (",", *clause, ".")
-    if ATTRIBUTES.isdisjoint(tokens) and max(tokens) < CJK_BEGINS:
-        return
-    for before, word, behind in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        if (
-            word in ATTRIBUTES
-            and (before in DETERMINERS or before == ",")
-            and (behind in AFTER_SUBJECT or behind == "§")
-        ):
-            yield word
-        if word > CJK_BEGINS and behind == "§":
-            yield from (name for name in ZH_GENERIC if name in word)
-
-
-def _is_bare(
-    text: str, tokens: Sequence[str], beside: frozenset[str], stated: frozenset[str], named: frozenset[str]
-) -> bool:
-    """Little is said beside a value, and no subject is named."""
-    if len(beside) > MOST_BESIDE:
-        return False
-    alone = not (beside or named) and (text.isascii() or not any(map(_tells, itertools.chain(*tokens))))
-    most = MOST_PAIRS if max(beside, default="") > CJK_BEGINS else MOST_BESIDE
-    changed = len(beside) <= most and not any(word < CJK_BEGINS for word in stated & beside)
-    if _tells_change(text):
-        return changed
-    # "Call me on Saturday" begins with a deed: it says something of its own.
-    return alone and not any(first[:1].isalpha() and first not in STOPWORDS for first in tokens[:1])
-
-
-def _tells_change(text: str) -> bool:
-    return signs_of(text).changes or signs_of(text).opens or signs_of(text).closes
-
-
-def _tells(letter: str) -> bool:
-    return letter > CJK_BEGINS and letter.isalpha() and letter not in ZH_COMMON
-
-
-def _values(text: str, names: frozenset[str]) -> tuple[Mapping[Sort, frozenset[str]], str]:
-    """The values of a sentence by their sorts, and the sentence with a mark in the place of all but names."""
-    found: dict[Sort, frozenset[str]] = {}
-    rest = text
-    sorts = ENGLISH_SORTS if text.isascii() else SORTS
-    for sort in VALUES if may_hold_values(text.lower()) else ():
-        if hits := sorts[sort].findall(rest):
-            found[sort] = _as_values(hits)
-            rest = UNIT_WORDS.sub("§", sorts[sort].sub(" § ", rest))
-    named = [hit for hit in sorts[Sort.NAME].findall(rest) if _names_something(hit, names)]
-    named += [hit for hit in IN_CHARGE.findall(rest) if _is_telling(hit.lower())]
-    if not text.isascii() and (hits := ZH_NAME.findall(rest)):
-        named += hits
-        rest = ZH_NAME.sub("§", rest)
-    if named:
-        found[Sort.NAME] = _as_values(named)
-    return found, rest
-
-
-def _as_values(hits: Iterable[str]) -> frozenset[str]:
-    return frozenset(stem(" ".join(hit.lower().split())) for hit in hits)
-
-
-def _names_something(word: str, names: frozenset[str]) -> bool:
-    """Capitalised amid a sentence here or elsewhere, or written like no word."""
-    return word.lower() in names or (
-        _is_telling(word.lower()) and not word[1:].islower() and "'" not in word and "’" not in word
-    )
-
-
-def _topics(tokens: Sequence[str], names: frozenset[str]) -> list[str]:
-    """What stands behind "the", "my" or "for", or begins a clause and is told of; all of it, in Chinese."""
-    found = [word for word in content_of(tokens) if word > CJK_BEGINS or word in names]
-    phrase: list[str] = []
-    begun, certain = True, False
-    for token in [*tokens, "."]:
-        if begun and len(phrase) < LONGEST_PHRASE and is_word(token) and not (phrase and token.endswith("ed")):
-            phrase.append(token)
-            continue
-        if phrase and (certain or token in AFTER_SUBJECT) and token not in ATTRIBUTES:
-            found += phrase
-        certain = token in DETERMINERS or token in ASIDE
-        begun, phrase = certain or token in BREAKS, []
-    return found

@@ -28,8 +28,8 @@ from health.compaction.reading.two_things import (
     begin_alike,
     counts_something_else,
     ends_another,
+    is_of_another,
     of_two_speakers,
-    tell_of_two,
 )
 from health.compaction.reading.undoing import (
     MOST_CHOSEN,
@@ -47,13 +47,12 @@ from health.compaction.reading.value_patterns import (
     DETERMINERS,
     HOUR,
     OPENS_CHANGE,
-    PAID,
     PAIRS,
     Sort,
     units_of,
 )
 from health.compaction.reading.value_statements import Said, Statement, statements, subjects
-from health.compaction.reading.value_words import CJK_BEGINS, heads_of, marks_on, outdated_words, words_before
+from health.compaction.reading.value_words import CJK_BEGINS, outdated_words
 
 # Of the newest statements with a word, so many are looked up, and so many that share most are compared: time stays
 # linear in what was said.
@@ -158,7 +157,7 @@ class Book:
 
     def _is_near(self, new: Statement, old: Statement) -> bool:
         shared = _shared(new, old)
-        if self._weights.of(shared) < LEAST_WEIGHT or _is_of_another(new, old, shared):
+        if self._weights.of(shared) < LEAST_WEIGHT or is_of_another(new, old, shared):
             return False
         return not self._is_beside(old, shared)
 
@@ -177,7 +176,7 @@ class Book:
         """ "The office opens at 8:00", where one in Bonn and one in Kiel were told of."""
         others = (one for one in alike if one is not old and _common(new, one) and self._is_near(new, one))
         same = (one for one in others if _shared(new, one) == _shared(new, old))
-        return any(_common(old, one) or _is_of_another(one, old, _shared(one, old)) for one in same)
+        return any(_common(old, one) or is_of_another(one, old, _shared(one, old)) for one in same)
 
     def _alike(self, new: Statement) -> list[Statement]:
         """The statements in force that share most, in order."""
@@ -382,40 +381,3 @@ def _differs(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
         if held and len(new.text) <= MOST_CHOSEN:
             return True
     return is_other_choice(new, old, shared)
-
-
-def _unsaid(words: Iterable[str], one: Statement) -> set[str]:
-    """Those that a sentence does not have; "sorting invoices" is said where somebody sorts them."""
-    return {word for word in words if word not in one.content and word.removesuffix("ing") not in one.tokens}
-
-
-@remembered(PAIRS)
-def _is_of_another(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
-    """A part of the subject ("the cover for the piano"), or another of its sort ("the return train")."""
-    mine, theirs = set(_qualifiers(new, shared)), set(_qualifiers(old, shared))
-    if mine and (_unsaid(mine, old) - (frozenset() if theirs else PAID) or _unsaid(theirs, new)):
-        return True
-    return _is_marked_otherwise(new, old, shared) or _belongs_to_others(new, old, shared) or tell_of_two(new, old)
-
-
-def _belongs_to_others(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
-    """ "Replies to customers" and "the customer dump"."""
-    mine, theirs = ({head for word, head in heads_of(one.tokens) if word in shared} - shared for one in (new, old))
-    return bool(mine and (theirs or (new.whole and not new.signs.changes))) and mine.isdisjoint(theirs)
-
-
-def _is_marked_otherwise(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
-    """ "Office one" and "office two", "the first lesson" and "the last one", one person's desk and another's."""
-    mine = marks_on(new.text, shared)
-    theirs = marks_on(old.text, shared) if mine else {}
-    return any(theirs[word].isdisjoint(marks) for word, marks in mine.items() if word in theirs)
-
-
-def _qualifiers(one: Statement, shared: frozenset[str]) -> Iterator[str]:
-    """Words before what is shared: "cover" in "the cover for the piano", "return" in "the return train"."""
-    of_value = one.has_value
-    for before, token, definite, part, behind in words_before(one.tokens):
-        if before in shared or before in one.names or CHANGES.fullmatch(before):
-            continue  # "correction" in "a correction about the groups"
-        if (token in shared and definite) or (part and of_value and not shared.isdisjoint(behind)):
-            yield before
