@@ -20,7 +20,7 @@ import yaml
 from benchmarks.devsets.case import Message
 
 WORDS = Path(__file__).parent / "devsets" / "words" / "changes.yaml"
-SHARE = 0.6
+SHARE, SHARES = 0.6, (0.5, 0.25, 0.1)  # of pairs, of scripts
 
 
 class Pair(NamedTuple):
@@ -53,21 +53,21 @@ def missing(pairs: Sequence[Pair], words: dict[str, Any], seed: int) -> set[str]
     return {one for one in {*olds, *news} - {pair.old for pair in pairs if pair.is_change} if one not in text}
 
 
-def compacted(messages: list[Message]) -> str:
+def compacted(messages: list[Message], share: float = SHARE) -> str:
     from health.services import compact_messages
     from health.tokens.messages import count_messages
 
-    limit = int(SHARE * count_messages(messages, ""))
+    limit = int(share * count_messages(messages, ""))
     outcome = compact_messages(messages, limit_tokens=limit, embedder="none")
     return "\n".join(str(message["content"] or "") for message in outcome.messages)
 
 
-def newest(messages: list[Message]) -> str:
-    """The newest messages, as many as have room."""
+def newest(messages: list[Message], share: float = SHARE, of: Sequence[Message] = ()) -> str:
+    """The newest messages, or the newest `of` them, as many as have room."""
     from health.tokens.messages import count_messages
 
-    left, kept = SHARE * count_messages(messages, ""), []
-    for message in reversed(messages):
+    left, kept = share * count_messages(messages, ""), []
+    for message in reversed(of or messages):
         left -= count_messages([message], "")
         if left < 0:
             break
@@ -107,6 +107,22 @@ def together(words: dict[str, Any], seeds: int, show: bool) -> Iterator[tuple[st
             yield f"{name}, {language}", of, seeds, sum(map(len, lost)) / seeds
 
 
+def told(words: dict[str, Any], share: float) -> Iterator[tuple[str, ...]]:
+    """Of the scripts of each set the values in force and the outdated ones that stand, ours beside the newest's."""
+    scripts = words["scripts"]
+    for name in sorted({script["id"][0] for script in scripts}):
+        of_set = [script for script in scripts if script["id"][0] == name]
+        talks = [answered(script["turns"], script["language"], words) for script in of_set]
+        ours, theirs = ([keep(talk, share) for talk in talks] for keep in (compacted, newest))
+        for what in ("in_force", "outdated"):
+            of = sum(len(script[what]) for script in of_set)
+            kept = (
+                sum(each in text for script, text in zip(of_set, texts, strict=True) for each in script[what])
+                for texts in (ours, theirs)
+            )
+            yield f"{name}, {what}, {100 * share:.0f} %", str(of), *map(str, kept)
+
+
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--show", action="store_true", help="print the pairs that are wrong")
@@ -118,6 +134,10 @@ def main() -> None:
     print(f"\n{'together':<22}{'should stand':>13}{'seeds':>7}{'missing':>9}")
     for where, stand, seeds, lost in together(words, given.seeds, given.show):
         print(f"{where:<22}{stand:>13}{seeds:>7}{lost:>9.1f}")
+    print(f"\n{'turn by turn':<22}{'of':>5}{'ours':>6}{'newest':>8}")
+    for share in SHARES:
+        for what, values, ours, theirs in told(words, share):
+            print(f"{what:<22}{values:>5}{ours:>6}{theirs:>8}")
 
 
 if __name__ == "__main__":

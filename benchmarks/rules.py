@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from benchmarks.changes import WORDS as REPLIES
+from benchmarks.changes import answered, compacted, newest
 from benchmarks.devsets.case import Message
 
 WORDS = Path(__file__).parent / "devsets" / "words" / "rules.yaml"
@@ -34,11 +35,7 @@ def clause(entry: Entry) -> str:
 
 def conversation(entries: Sequence[Entry], language: str, replies: dict[str, Any], order: int) -> list[Message]:
     shuffled = random.Random(order).sample(entries, len(entries))
-    told: list[Message] = []
-    for at, entry in enumerate(shuffled):
-        answer = replies["replies"][language][at % len(replies["replies"][language])]
-        told += [{"role": "user", "content": entry[1]}, {"role": "assistant", "content": answer}]
-    return [*told, {"role": "user", "content": replies["more"][language]}]
+    return answered([entry[1] for entry in shuffled], language, replies)
 
 
 def is_told(entry: Entry) -> bool:
@@ -54,35 +51,17 @@ def kept(entries: Sequence[Entry], texts: Sequence[str], kind: str) -> float:
     return fmean(clause(one) in " ".join(text.split()) for text in texts for one in entries if one[0] == kind)
 
 
-def compacted(messages: list[Message], limit: int) -> str:
-    from health.services import compact_messages
-
-    outcome = compact_messages(messages, limit_tokens=limit, embedder="none")
-    return "\n".join(str(message["content"] or "") for message in outcome.messages)
-
-
-def users_newest(messages: list[Message], limit: int) -> str:
-    from health.tokens.messages import count_messages
-
-    found: list[str] = []
-    for message in reversed([one for one in messages if one["role"] == "user"]):
-        limit -= count_messages([message], "")
-        if limit < 0:
-            break
-        found.append(str(message["content"]))
-    return "\n".join(found)
+def users_newest(messages: list[Message], share: float) -> str:
+    return newest(messages, share, of=[one for one in messages if one["role"] == "user"])
 
 
 def rows(said: dict[str, dict[str, list[Entry]]], show: bool) -> Iterator[tuple[str, ...]]:
-    from health.tokens.messages import count_messages
-
     replies = yaml.safe_load(REPLIES.read_text())
-    keeping: Sequence[Callable[[list[Message], int], str]] = (compacted, users_newest)
+    keeping: Sequence[Callable[[list[Message], float], str]] = (compacted, users_newest)
     for name, languages in said.items():
         for language, entries in languages.items():
             talks = [conversation(entries, language, replies, order) for order in range(ORDERS)]
-            limits = [int(SHARE * count_messages(talk, "")) for talk in talks]
-            ours, theirs = ([*map(keep, talks, limits)] for keep in keeping)
+            ours, theirs = ([keep(talk, SHARE) for talk in talks] for keep in keeping)
             for kind in KINDS:
                 asked = [one for one in entries if one[0] == kind]
                 found = [one for one in asked if is_told(one)]
