@@ -140,7 +140,7 @@ def test_results_that_fill_the_context_again_and_again_are_worked_through(
 
     ask_and_drive(dialog, "Read the four parts.")
 
-    assert CompactionRun.objects.filter(status=Status.APPLIED).count() >= 3
+    assert CompactionRun.objects.filter(status=Status.APPLIED).count() >= 2
     assert not Generation.objects.exclude(status="finished").exists()
     assert requests()[-1]["messages"][-1]["content"] == parts[-1]
     assert dialog.current_leaf is not None

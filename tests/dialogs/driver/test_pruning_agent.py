@@ -165,7 +165,7 @@ def test_lm_studio_is_asked_within_its_window_although_the_pruning_agent_fails(
     (pruning,), (request,) = asked_of_pruner(), studio.asked
     assert pruning["messages"][0]["content"].startswith("You prune the history of a conversation")
     assert request["messages"][0]["role"] == "system"
-    assert 5 <= len(request["messages"]) <= 12
+    assert 5 <= len(request["messages"]) <= 20  # of 34
     assert RULE.split(",")[0] in json.dumps(request["messages"])
     assert (studio.refused, CompactionRun.objects.get().status) == (0, Status.APPLIED)
     assert dialog.current_leaf is not None
