@@ -37,6 +37,7 @@ from health.compaction.reading.undoing import (
     is_other_choice,
     own_values,
     people,
+    report_two_deeds,
     says_instead,
     undoes,
 )
@@ -255,7 +256,7 @@ class Book:
 @remembered(PAIRS)
 def _may_take_place(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """By what the two say, however much what they share weighs."""
-    if changes_a_part(new, old, shared):
+    if changes_a_part(new, old, shared) or (not _common(new, old) and report_two_deeds(new, old)):
         return False
     if _retells(new, old, shared):
         return True
@@ -337,9 +338,13 @@ def _common(new: Statement, old: Statement) -> Sort | None:
         return None  # one file is mended, then another
     if both in NAMED and _forbid_each(new, old):
         return None
-    if both is Sort.AMOUNT and (units := units_of(new.text)) and (others := units_of(old.text)) and not units & others:
-        return None
-    return both
+    return None if both is Sort.AMOUNT and _count_apart(new, old) else both
+
+
+def _count_apart(new: Statement, old: Statement) -> bool:
+    """Amounts of two kinds of units, or two deeds with what is counted: "Tom sold 40 chairs", "Mia sold 3 tables"."""
+    mine, theirs = units_of(new.text), units_of(old.text)
+    return mine.isdisjoint(theirs) and (bool(mine and theirs) or report_two_deeds(new, old))
 
 
 def _tells_hour(one: Statement, other: Statement) -> bool:
