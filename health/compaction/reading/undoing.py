@@ -22,7 +22,18 @@ from health.compaction.reading.in_place import go_on_alike
 from health.compaction.reading.signs import signs_of
 from health.compaction.reading.text import STOPWORDS, remembered
 from health.compaction.reading.two_things import bans_anew, begin_alike, tell_more
-from health.compaction.reading.value_patterns import CHANGES, CHOSEN, PARTED, SENTENCES, ZH_COMMON, Sort, stem
+from health.compaction.reading.value_patterns import (
+    CHANGES,
+    CHOSEN,
+    HOUR,
+    PAIRS,
+    PARTED,
+    SENTENCES,
+    ZH_COMMON,
+    Sort,
+    stem,
+    units_of,
+)
 from health.compaction.reading.value_statements import Statement
 from health.compaction.reading.value_words import CJK_BEGINS, outdated_words
 
@@ -131,6 +142,8 @@ def report_two_deeds(new: Statement, old: Statement) -> bool:
     return not (CHANGES.search(told) or sign.opens or sign.closes or sign.ends)
 
 
+# What bears a name. A number has a limit's place more often.
+NAMED = frozenset((Sort.MARK, Sort.PLACE, Sort.NAME))
 NOTHING = frozenset[str]()
 # What is chosen is said in few characters; of a thing in so few words, or twice as many pairs: more tell a story.
 MOST_CHOSEN, MOST_OWN = 120, 2
@@ -207,3 +220,41 @@ def own_values(one: Statement, other: Statement) -> Mapping[Sort, frozenset[str]
 def people(one: Statement, other: Statement) -> list[str]:
     """Its own names, not those of rooms: "C3"."""
     return [name for name in own_values(one, other).get(Sort.NAME, ()) if name.isalpha() and name not in other.content]
+
+
+@remembered(PAIRS)
+def common_sort(new: Statement, old: Statement) -> Sort | None:
+    """The sort of value that both state, and differently."""
+    ours, theirs = new.values, old.values
+    differing = [
+        sort for sort in ours.keys() & theirs.keys() if not (ours[sort] <= theirs[sort] or ours[sort] >= theirs[sort])
+    ]
+    both = min(differing, default=Sort.TIME if tells_hour(new, old) or tells_hour(old, new) else None)
+    # With one sort each there is no other.
+    if both is Sort.NAME and len(ours) + len(theirs) > 2 and min(own_values(new, old)) is not min(own_values(old, new)):
+        return None
+    if both is Sort.MARK and new.signs.deeds and not CHANGES.search(new.text.lower().partition(" ")[2]):
+        return None  # one file is mended, then another
+    if both in NAMED and _forbid_each(new, old):
+        return None
+    return None if both is Sort.AMOUNT and _count_apart(new, old) else both
+
+
+def _count_apart(new: Statement, old: Statement) -> bool:
+    """Amounts of two kinds of units, or two deeds with what is counted: "Tom sold 40 chairs", "Mia sold 3 tables"."""
+    mine, theirs = units_of(new.text), units_of(old.text)
+    return mine.isdisjoint(theirs) and (bool(mine and theirs) or report_two_deeds(new, old))
+
+
+def tells_hour(one: Statement, other: Statement) -> bool:
+    """ "Back to seven", where the other says "half past seven"."""
+    sorts = one.values.keys()
+    return (
+        Sort.TIME in other.values and {Sort.TIME, Sort.AMOUNT} & sorts == {Sort.AMOUNT} and bool(HOUR.search(one.text))
+    )
+
+
+def _forbid_each(new: Statement, old: Statement) -> bool:
+    """ "Never touch web1" and "never touch web2": of what is forbidden there may be any number."""
+    mine = new.signs
+    return mine.forbids and old.signs.forbids and not (mine.changes or mine.opens)

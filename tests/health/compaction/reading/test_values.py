@@ -719,6 +719,19 @@ def test_of_what_may_be_outdated_it_says_what_was_told_later_of_the_same() -> No
     assert told(a_message(8, old), a_message(9, new)).beside == {("m8", 0): (("m9", 0),)}
 
 
+def test_what_shares_little_with_a_later_statement_holds_beside_it() -> None:
+    lines = (
+        "We had a dog called Captain when I was five.",
+        "The Captain business is back, 12 mg of the new tablets, sadly.",
+    )
+    said = talk(*lines, reply=AT_LENGTH)
+
+    book = heard(said)
+
+    assert not book.gone
+    assert [(old.text, new.text) for old, new in book.followed()] == [lines]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "told_with_it"),
     [
