@@ -47,6 +47,8 @@ class Meter:
     optimal_configured: bool = False
     critical_max_tokens: int | None = None
     critical_configured: bool = False
+    # Set by an admin below the window: what compaction goes by.
+    limit: int | None = None
     # Generations are numbered within their course.
     course_number: int | None = None
     generation_number: int | None = None

@@ -63,6 +63,11 @@ class Guard:
         return int(self.config.warning_threshold * self.limit)
 
     @property
+    def is_narrowed(self) -> bool:
+        """Is less allowed than the window has room for, or is that unknown?"""
+        return self.window is None or self.room < self.window - self.answer
+
+    @property
     def begins_at(self) -> int:
         """The tokens of a prompt, without its answer, above which compaction begins."""
         return max(0, self.threshold - self.reserve)
@@ -136,6 +141,12 @@ def active_guard(dialog: Dialog, config: ContextConfig | None = None) -> Guard |
 def has_limit(dialog: Dialog) -> bool:
     """Has an admin set a limit for the agent or the LLM?"""
     return dialog.agent.context_budget or bool(dialog.llm.limit_type)
+
+
+def limit_below_window(dialog: Dialog) -> int | None:
+    """The limit that compaction goes by, where an admin has set it below the window's room. Costs nothing elsewhere."""
+    guard = active_guard(dialog) if has_limit(dialog) else None
+    return guard.limit if guard and guard.is_narrowed else None
 
 
 def is_off(dialog: Dialog) -> bool:

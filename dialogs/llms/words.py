@@ -130,7 +130,7 @@ def _unguarded(dialog: Dialog) -> str:
 
 def _what_is_known(dialog: Dialog, guard: Guard) -> str:
     window, llm = guard.window, dialog.llm
-    if has_limit(dialog) and (window is None or guard.room < window - guard.answer):
+    if has_limit(dialog) and guard.is_narrowed:
         limit = _("a limit of %(limit)s tokens is set") % {"limit": f"{guard.limit:,}"}
         return f"{limit}, {_('window %(window)s') % {'window': f'{window:,}'}}" if window else limit
     if window is None:

@@ -79,6 +79,10 @@ def level_word(level: str) -> str:
 @register.filter
 def meter_words(meter: Meter) -> str:
     """The meter as text, for screen readers."""
+    return " · ".join(filter(None, (_measured_words(meter), limit_words(meter))))
+
+
+def _measured_words(meter: Meter) -> str:
     if meter.is_left:
         return f"{tokens(meter.prompt_tokens)}, {stale_word(meter.stale)}"
     if meter.fill is None:
@@ -89,6 +93,14 @@ def meter_words(meter: Meter) -> str:
         "percent": meter.percent_text,
         "level": level_word(meter.level),
     }
+
+
+@register.filter
+def limit_words(meter: Meter) -> str:
+    """The limit that compaction goes by, where it is not the window; empty where it is."""
+    if meter.limit is None:
+        return ""
+    return _("Compaction goes by a limit of %(limit)s tokens, set by an admin.") % {"limit": tokens(meter.limit)}
 
 
 @register.filter

@@ -193,7 +193,7 @@ def _expected_effort(step: Mapping[str, Any]) -> Iterator[str]:
         else:
             yield _("likely ≈%(minutes)s min") % {"minutes": round(seconds / 60)}
     if (cost := step.get("cost")) is not None:
-        yield _("costs ≈%(cost)s") % {"cost": f"{cost:.2g}" if cost < 1 else f"{cost:.2f}"}
+        yield _("prompt costs ≈%(cost)s") % {"cost": f"{cost:.2g}" if cost < 1 else f"{cost:.2f}"}
 
 
 def _calm(run: CompactionRun) -> tuple[str, str] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any, Literal
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery, UUIDField
 from django.db.models.functions import Coalesce, JSONObject
 
+from dialogs.llms.guard import limit_below_window
 from dialogs.llms.reads import configured
 from dialogs.models import Dialog, Generation, Message, SearchText, ViewChange
 from dialogs.transcript.reads.path import stands_behind
@@ -75,7 +77,7 @@ def on_shelf(owner_id: Any, shelf: Shelf) -> QuerySet[Dialog]:
 
 def dialog_meter(dialog: Dialog) -> Meter:
     newest: Any = newest_reading.first(dialog.pk)
-    return meter(
+    shown = meter(
         newest,
         configured=configured(dialog.llm),
         window_source=dialog.llm.context_length_source,
@@ -83,6 +85,7 @@ def dialog_meter(dialog: Dialog) -> Meter:
         left=_left(newest, dialog.current_leaf) if newest and dialog.current_leaf else "",
         failed=newest is not None and newest.failed,
     )
+    return replace(shown, limit=limit_below_window(dialog))
 
 
 def _left(newest: Any, leaf: Message) -> str:
@@ -144,10 +147,11 @@ def left_by(newest: dict[str, Any], leaf_course: int | None) -> str:
 
 
 def meters_of(dialogs: Collection[Dialog]) -> dict[UUID, Meter]:
-    """The meters of dialogs that came `with_newest`, in one query."""
+    """The meters of dialogs that came `with_newest`, in one query where no admin has set a limit."""
     newest = {dialog.pk: getattr(dialog, "newest", None) or {} for dialog in dialogs}
     readings = readings_in([told["pk"] for told in newest.values() if told])
-    return {
+    limits = _limits(dialogs)
+    shown = {
         dialog.pk: meter_of(
             readings.get(newest[dialog.pk].get("pk", 0)),
             configured=configured(dialog.llm),
@@ -157,3 +161,11 @@ def meters_of(dialogs: Collection[Dialog]) -> dict[UUID, Meter]:
         )
         for dialog in dialogs
     }
+    return {key: replace(one, limit=limits[key]) for key, one in shown.items()}
+
+
+def _limits(dialogs: Collection[Dialog]) -> dict[UUID, int | None]:
+    """By dialog; each agent's limit with an LLM is read once."""
+    shared = {dialog.pk: (dialog.agent_id, dialog.llm_id, dialog.compaction) for dialog in dialogs}
+    limits = {shared[one.pk]: limit_below_window(one) for one in {shared[one.pk]: one for one in dialogs}.values()}
+    return {key: limits[of] for key, of in shared.items()}

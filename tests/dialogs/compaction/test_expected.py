@@ -87,7 +87,7 @@ def test_before_the_agent_is_asked_its_step_foretells_both(asked: Dialog) -> Non
     ("known", "said"),
     [
         ({}, ""),
-        ({"seconds": 28.8, "cost": 0.0123}, " · likely ≈29 s · costs ≈0.012"),
+        ({"seconds": 28.8, "cost": 0.0123}, " · likely ≈29 s · prompt costs ≈0.012"),
         ({"seconds": 300.0}, " · likely ≈5 min"),
     ],
 )

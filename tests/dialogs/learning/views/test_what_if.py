@@ -110,6 +110,13 @@ def test_without_a_price_the_column_says_so(as_alice: Client, helper: Agent) -> 
     assert page(as_alice, url).text.count("no price known") == 2
 
 
+def test_a_cost_says_that_it_is_of_prompts_only(as_alice: Client, helper: Agent) -> None:
+    shown = page(as_alice, asked(as_alice, helper)).text
+
+    assert "Cost of prompts" in shown
+    assert "answers, which are the same in every row, are not counted" in shown
+
+
 @pytest.mark.parametrize(
     ("fields", "said"),
     [

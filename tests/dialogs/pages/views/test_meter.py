@@ -13,7 +13,7 @@ from django.test import Client
 from dialogs.compaction.writes.view_changes import redo, undo
 from dialogs.context.chart import chart
 from dialogs.driver.writes.courses import start_course
-from dialogs.models import LLM, Dialog
+from dialogs.models import LLM, Agent, Dialog
 from dialogs.pages.writes import change_llm
 from dialogs.transcript.reads.dialogs import dialog_meter
 from dialogs.turns.writes.messages import post_message
@@ -303,3 +303,39 @@ def test_meter_and_panel_need_no_inline_style(asked: Dialog) -> None:
     a_reading(asked, 1070)
 
     assert meter_page(asked).offences + panel(asked).offences == []
+
+
+def limited(dialog: Dialog, *, limit: int = 4_096) -> Dialog:
+    LLM.objects.update(context_length=8_192, compaction="automatic")
+    Agent.objects.update(context_budget=True, context_limit=limit)
+    return Dialog.objects.select_related("agent", "llm__provider", "current_leaf__course").get(pk=dialog.pk)
+
+
+def test_a_limit_below_the_window_stands_in_the_meters_tooltip_in_its_panel_and_is_heard(asked: Dialog) -> None:
+    shown = limited(asked)
+
+    (button,) = with_class(meter_page(shown), "meter-button")
+
+    assert "a limit of 4,096 tokens, set by an admin" in str(button["title"])
+    assert "a limit of 4,096 tokens" in spoken(meter_page(shown))["aria-valuetext"]
+    assert "Limit 4,096set by an admin; compaction goes by it" in words(panel(shown))
+
+
+def test_a_limit_below_the_window_stands_in_the_tooltips_of_the_lists(as_alice: Client, asked: Dialog) -> None:
+    shown = limited(asked)
+    a_reading(shown, 501)
+
+    row, beside = (page(as_alice, path) for path in ("/", f"/dialogs/{asked.pk}/"))
+
+    assert "a limit of 4,096 tokens" in str(with_class(row, "row-meter")[0]["title"])
+    assert "a limit of 4,096 tokens" in str(with_class(beside, "sidebar-meter")[0]["title"])
+
+
+@pytest.mark.parametrize("how", ["no limit", "a limit above the window", "compaction is off"])
+def test_no_limit_is_named_where_compaction_does_not_go_by_one(asked: Dialog, how: str) -> None:
+    shown = limited(asked, limit=10_000 if how == "a limit above the window" else 4_096)
+    shown.agent.context_budget = how != "no limit"
+    shown.compaction = "off" if how == "compaction is off" else shown.compaction
+
+    assert dialog_meter(shown).limit is None
+    assert "Limit" not in words(panel(shown))
