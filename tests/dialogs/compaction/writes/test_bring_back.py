@@ -27,12 +27,6 @@ Status = CompactionRun.Status
 
 
 @pytest.fixture
-def history(dialog: Dialog) -> list[Message]:
-    """Twelve questions with their answers; the dialog is at rest."""
-    return a_history(dialog, pairs=12)
-
-
-@pytest.fixture
 def lost(alice: User, dialog: Dialog, history: list[Message]) -> Message:
     """An answer in the middle that a compaction took away."""
     view = [{"message": one.pk} for one in history[:2]]
