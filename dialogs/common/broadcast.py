@@ -16,6 +16,7 @@ from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.db import transaction
 
+from dialogs.common.errors import is_full
 from dialogs.common.threads import home
 
 logger = logging.getLogger(__name__)
@@ -133,10 +134,11 @@ def dialog_changed(dialog_id: UUID) -> None:
     _publish(dialog_id, {"type": "dialog.changed"})
 
 
-def answer_held(dialog_id: UUID) -> None:
-    """The database is full, so that a finished answer waits, and no row can say so. To be called on the event loop,
-    again and again: a page that is opened meanwhile hears the next."""
-    _send_soon(dialog_id, {"type": "dialog.held"})
+def answer_held(dialog_id: UUID, error: Exception) -> None:
+    """A finished answer could not be stored. That the database is full no row can say, so the page is told, each time
+    anew, as one may be opened meanwhile. To be called on the event loop."""
+    if is_full(error):
+        _send_soon(dialog_id, {"type": "dialog.held"})
 
 
 def changed_on_commit(dialog_id: UUID) -> None:

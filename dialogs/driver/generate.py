@@ -14,7 +14,6 @@ from django.db import InterfaceError, OperationalError, transaction
 
 from dialogs.agents.tools.mcp import refresh
 from dialogs.common.broadcast import answer_held, is_watched
-from dialogs.common.errors import is_full
 from dialogs.common.schedule import queue_warm_up
 from dialogs.common.threads import in_db, persistent
 from dialogs.context import writes
@@ -114,7 +113,7 @@ async def answer(
         subscriber.failed(None)
         await fail(claim, call, live, error, failures=attempt, policy=policy)
     else:
-        kept = persistent(in_db(keep), seconds=HELD_SECONDS, told=partial(tell_if_full, claim.dialog_id))
+        kept = persistent(in_db(keep), seconds=HELD_SECONDS, told=partial(answer_held, claim.dialog_id))
         doubted, is_due = await kept(claim, call, live, ending, subscriber)
         if doubted and await is_cut(call, doubted) and ending is StreamEnd.FINISHED:
             await ask_unwatched(claim, call)
@@ -123,11 +122,6 @@ async def answer(
             await in_db(queue_warm_up)()
         return is_due
     return True
-
-
-def tell_if_full(dialog_id: UUID, error: Exception) -> None:
-    if is_full(error):
-        answer_held(dialog_id)
 
 
 def is_compaction_near(call: Call, usage: Usage | UsageUnavailable) -> bool:

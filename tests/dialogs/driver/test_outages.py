@@ -23,6 +23,7 @@ from dialogs.models import Dialog, Generation, Message
 from dialogs.turns.writes import generations, lease
 from tests.dialogs.driver.conftest import USAGE, Play, ask, drive_until_idle
 from tests.dialogs.driver.test_crashes import drive_to_the_end
+from tests.dialogs.full_database import full_error
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -139,20 +140,7 @@ def test_an_answer_that_cannot_be_stored_for_long_is_asked_for_anew(
     assert len(requests()) == 2
 
 
-def full() -> OperationalError:
-    """As Django raises it: SQLite's own error is its cause."""
-    small = sqlite3.connect(":memory:")
-    small.execute("PRAGMA max_page_count = 1")
-    try:
-        small.execute("CREATE TABLE rows (id)")
-    except sqlite3.OperationalError as error:
-        found = OperationalError(str(error))
-        found.__cause__ = error
-    small.close()
-    return found
-
-
-@pytest.mark.parametrize(("error", "heard"), [(full(), True), (AWAY, False)], ids=["full", "away"])
+@pytest.mark.parametrize(("error", "heard"), [(full_error(), True), (AWAY, False)], ids=["full", "away"])
 def test_whoever_looks_on_hears_that_an_answer_is_held_while_the_database_is_full(
     dialog: Dialog, play: Play, outage: Outage, error: Exception, heard: bool
 ) -> None:

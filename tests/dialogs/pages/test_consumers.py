@@ -31,6 +31,7 @@ from dialogs.turns.writes.messages import post_message
 from dominds.asgi import application
 from tests.builders import a_generation, an_answer
 from tests.dialogs.dom import Page
+from tests.dialogs.full_database import full_error
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -324,7 +325,7 @@ async def test_while_the_database_is_full_the_page_says_once_that_the_answer_is_
         await until(socket, 'id="live"')
 
         for _second in range(2):
-            answer_held(dialog.pk)
+            answer_held(dialog.pk, full_error())
             await all_sent()
         frame = await until(socket, "is full")
         assert await socket.receive_nothing(timeout=0.3)
