@@ -11,7 +11,6 @@ from django.db.models.functions import Upper
 from pytest_django import DjangoAssertNumQueries
 
 from dialogs.models import LLM, Dialog, Generation, Message, PrefixNode, Provider, ToolCall
-from dialogs.models.message import MessageOrigin, Role
 from dialogs.turns.writes.messages import post_message
 from dominds.prepared import Many, cached_reads, prepared, prepared_update
 from dominds.rows import insert, insert_all, insert_or_ignore, update
@@ -102,11 +101,6 @@ def test_where_nothing_is_written_the_same_is_asked_once(
     assert other == contents("Hello, 世界") == []
 
 
-def test_columns_come_as_python_knows_them(asked: Dialog) -> None:
-    assert contents("Hello, 世界") == [("Hello, 世界", asked.pk, {})]
-    assert contents("Nobody said this.") == []
-
-
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_any_number_of_values_is_looked_for(asked: Dialog, count: int) -> None:
     for _number in range(3):
@@ -185,14 +179,6 @@ def test_a_row_is_stored_whole(asked: Dialog) -> None:
     assert stored.started_at == row.started_at
 
 
-def test_a_row_that_brings_its_id_keeps_it(asked: Dialog) -> None:
-    row = Dialog(owner=asked.owner, agent=asked.agent, llm=asked.llm, active_at=asked.active_at)
-
-    insert(row)
-
-    assert Dialog.objects.get(pk=row.pk).agent == asked.agent
-
-
 @pytest.mark.parametrize("count", [0, 1, 20])
 def test_many_rows_are_stored_in_their_order(asked: Dialog, count: int) -> None:
     leaf = asked.current_leaf
@@ -220,18 +206,6 @@ def test_a_reference_is_changed_by_its_name(asked: Dialog) -> None:
     update(asked, "llm")
 
     assert Dialog.objects.get(pk=asked.pk).llm.model_id == "other"
-
-
-def test_a_message_that_is_stored_by_hand_is_one(asked: Dialog) -> None:
-    leaf = asked.current_leaf
-    assert leaf is not None
-    row = Message(
-        dialog=asked, course=leaf.course, seq=90, parent=leaf, turn=1, role=Role.ASSISTANT, origin=MessageOrigin.AGENT
-    )
-
-    insert(row)
-
-    assert list(leaf.children.all()) == [row]
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="of statements that PostgreSQL keeps")

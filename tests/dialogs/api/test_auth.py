@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.http.request import HttpHeaders
 from django.utils import timezone
 
-from dialogs.api.auth import authenticate, may_use, require_chat, require_read, secret_in
+from dialogs.api.auth import authenticate, may_use, require_chat, secret_in
 from dialogs.api.errors import ApiError
 from dialogs.api.writes.api_keys import create_key, revoke_key
 from dialogs.models import LLM, ApiKey
@@ -101,19 +101,6 @@ def test_a_read_only_key_may_not_chat(alice: User) -> None:
         require_chat(reader)
 
     assert (refused.value.status, refused.value.code) == (403, "insufficient_scope")
-
-
-def test_a_chat_only_key_chats_and_reads_no_dialog(alice: User) -> None:
-    chatter, _secret = create_key(owner=alice, name="Plugin", scope=ApiKey.Scope.CHAT_ONLY)
-    reader, _secret = create_key(owner=alice, name="Reader", scope=ApiKey.Scope.READ)
-
-    require_chat(chatter)
-    require_read(reader)
-    with pytest.raises(ApiError) as refused:
-        require_read(chatter)
-
-    assert (refused.value.status, refused.value.code) == (403, "insufficient_scope")
-    assert "may only chat" in refused.value.message
 
 
 def test_a_key_may_use_the_models_it_names_and_all_when_it_names_none(alice: User, llm: LLM) -> None:

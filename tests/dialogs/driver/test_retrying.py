@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialogs.agents.tools.base import ToolError, TransientError
-from dialogs.driver.retries import NOT_KNOWN, next_wait, with_retries
+from dialogs.driver.run_tools import next_wait, with_retries
 from health.compaction.config import ContextConfig, RetryPolicy
 
 AWAY = TransientError("The server is away.")
-UNSENT = TransientError("The server is away.", unsent=True)
 MOST = 0.999999999
 
 
@@ -103,37 +102,6 @@ def test_what_a_tool_says_itself_is_its_answer() -> None:
         tries.run(policy_of("read_file"))
 
     assert (tries.made, tries.slept) == ([1], [])
-
-
-def test_what_may_have_been_done_is_not_done_again() -> None:
-    tries = Tries(AWAY)
-
-    with pytest.raises(ToolError, match=NOT_KNOWN):
-        tries.run(policy_of("send_letter"), is_safe=False)
-
-    assert tries.made == [1]
-
-
-def test_what_was_certainly_not_asked_for_is_tried_again_whatever_it_does() -> None:
-    tries = Tries(UNSENT, AWAY)
-
-    with pytest.raises(ToolError, match=NOT_KNOWN):
-        tries.run(policy_of("send_letter"), is_safe=False)
-
-    assert tries.made == [1, 2]
-
-
-@pytest.mark.parametrize(("wished", "waited"), [(3, 5), (30, 30), (60, 60)])
-def test_retry_after_is_never_undercut(wished: float, waited: float) -> None:
-    busy = TransientError("Busy.", retry_after=wished)
-
-    assert next_wait(busy, attempt=1, policy=RetryPolicy(), is_safe=True, chance=1) == waited
-
-
-def test_a_retry_after_beyond_the_longest_wait_ends_the_tries() -> None:
-    busy = TransientError("Busy.", retry_after=61)
-
-    assert next_wait(busy, attempt=1, policy=RetryPolicy(), is_safe=True, chance=0) is None
 
 
 @given(st.integers(1, 5_000), st.floats(0, MOST), st.floats(0, 1e6), st.floats(0, 1e6))

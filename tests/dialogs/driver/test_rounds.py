@@ -353,11 +353,8 @@ def test_an_agent_that_only_calls_tools_is_told_and_then_stopped(dialog: Dialog,
     ("calls", "told"),
     [
         ([("add_reminder", '{"content": ')], "not valid JSON"),
-        ([("add_reminder", "[1]")], "not a JSON object"),
-        ([("add_reminder", "{}")], "'content' is a required property"),
         ([("add_reminder", '{"content": 5}'), ("add_reminder", "{}")], "do not fit"),
         ([("teleport", "{}")], "There is no tool called 'teleport'. There are: "),
-        ([("teleport", "{}"), ("beam", "{}")], "There are: "),
         ([(f"teleport_{number}", "{}") for number in range(9)], "There are: "),  # a new name each time
     ],
 )
@@ -492,17 +489,6 @@ def test_a_question_makes_the_dialog_wait_without_a_worker(dialog: Dialog, play:
     question = Question.objects.get()
     assert (question.text, question.choices, question.status) == ("Red or blue?", ["red", "blue"], "pending")
     assert (dialog.is_busy, dialog.answer_due, dialog.lease_until, len(requests())) == (False, True, None, 1)
-
-
-def test_the_answer_to_a_question_is_the_calls_result(dialog: Dialog, play: Play) -> None:
-    requests = play(calling(10, ASK_HUMAN, '{"question": "Red or blue?"}'), HEALTHY)
-    ask_and_drive(dialog)
-
-    answer_question(dialog=dialog, question_id=Question.objects.get().pk, answer="Blue")
-    drive_until_idle(dialog)
-
-    assert results(requests()[1]) == [("c1", "Blue")]
-    assert Question.objects.get().status == "answered"
 
 
 def test_a_typed_message_answers_a_question_too(dialog: Dialog, play: Play) -> None:

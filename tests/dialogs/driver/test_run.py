@@ -11,7 +11,6 @@ from channels.db import database_sync_to_async as in_db
 from django.utils import timezone
 
 from dialogs.models import LLM, Agent, Dialog, Generation, Message, QueuedMessage
-from dialogs.pages.writes import trash_dialog
 from dialogs.turns.writes.messages import edit_message, post_message, request_stop, retry
 from health.models import HealthReading
 from tests.builders import a_generation
@@ -251,19 +250,6 @@ def test_a_worker_that_lost_its_lease_writes_nothing_more(dialog: Dialog, play: 
 
     assert contents(dialog) == ["Hello"]
     assert Generation.objects.get().status == "running"
-
-
-def test_an_answer_thrown_away_while_it_is_made_is_stopped(dialog: Dialog, play: Play) -> None:
-    play(SLOW)
-    ask(dialog)
-
-    async def throw_away() -> None:
-        await asyncio.sleep(0.5)
-        await in_db(trash_dialog)(dialog=dialog)
-
-    drive_until_idle(dialog, beside=throw_away)
-
-    assert Generation.objects.get().status == "stopped"
 
 
 def test_text_no_database_takes_is_kept_readably(dialog: Dialog, play: Play) -> None:

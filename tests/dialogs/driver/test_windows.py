@@ -13,7 +13,7 @@ from django.utils import timezone
 from dialogs.common.errors import headline
 from dialogs.llms.windows import fresh_window
 from dialogs.models import LLM, Dialog, Generation
-from dialogs.providers.base import LimitUnavailable, ProviderUnreachable
+from dialogs.providers.base import ProviderUnreachable
 from dialogs.turns.writes.messages import retry
 from tests.dialogs.driver.conftest import ask_and_drive, drive_until_idle
 from tests.dialogs.providers.worlds import error_of
@@ -168,15 +168,6 @@ def test_a_model_is_loaded_with_the_window_that_staff_want(
     assert (studio[0].loads, studio[0].context) == (1, 16_384)
     llm.refresh_from_db()
     assert (llm.detected_context_length, llm.loading_until) == (16_384, None)
-
-
-def test_nobody_loads_a_model_unless_staff_want_it(llm: LLM, studio: tuple[LMStudioStandin, str]) -> None:
-    studio[0].loaded = False
-
-    with pytest.raises(LimitUnavailable):
-        window_of(llm)
-
-    assert studio[0].loads == 0
 
 
 def test_what_is_loaded_stays_as_it_is(llm: LLM, studio: tuple[LMStudioStandin, str]) -> None:

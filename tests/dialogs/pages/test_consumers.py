@@ -197,15 +197,6 @@ def leave(person: User, cookie: str, how: str) -> None:
             person.save()
 
 
-async def test_a_posted_message_arrives_as_a_row(dialog: Dialog, alices: str) -> None:
-    async with watching(dialog, alices) as socket:
-        await until(socket, 'id="transcript"')
-
-        await in_db(post_message)(dialog=dialog, content="Hello there")
-
-        await until(socket, "Hello there")
-
-
 async def test_many_tabs_that_hear_of_one_change_read_once_whether_they_lack_it(
     dialog: Dialog, alices: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,13 +248,6 @@ async def test_what_no_socket_takes_the_page_is_told_to_bring_itself(
         while (heard := await socket.receive_output(timeout=5))["type"] == "websocket.send":
             assert "Every word" not in heard["text"]
         assert heard["code"] == TOO_LONG
-
-
-async def test_a_tab_opened_in_mid_stream_shows_what_has_come(dialog: Dialog, live: Generation, alices: str) -> None:
-    async with watching(dialog, alices) as socket:
-        frame = await until(socket, 'id="live"')
-
-    assert "Once upon" in frame
 
 
 async def test_two_tabs_end_up_with_the_same_answer(dialog: Dialog, live: Generation, alices: str) -> None:

@@ -105,17 +105,6 @@ def test_an_edited_message_takes_the_place_of_the_old_one(dialog: Dialog) -> Non
     assert ROW.findall(sent) == [f"message-{edited.pk}"]
 
 
-def test_only_the_open_block_is_sent_again(dialog: Dialog) -> None:
-    ask(dialog)
-    a_generation(dialog)
-    screen = watching(dialog)
-
-    screen.stream(text="One.\n\nTwo", reasoning="")
-    sent = screen.stream(text="One.\n\nTwo.\n\nThree", reasoning="")
-
-    assert BLOCK.findall(sent) == ["live-block-1", "live-block-2"]
-
-
 def test_the_databases_older_copy_does_not_undo_what_was_streamed(dialog: Dialog) -> None:
     ask(dialog)
     a_generation(dialog, partial_text="One.")

@@ -43,12 +43,11 @@ def test_a_dialog_keeps_its_llm_when_the_agent_gets_another(dialog: Dialog, agen
 @pytest.mark.parametrize(
     ("typed", "title"),
     [
-        ("Orchard", "Orchard"),
         ("  two \n lines\t ", "two lines"),
         ("n\0ul", "nul"),
+        ("half \ud83d", "half \ufffd"),
         ("x" * 500, "x" * 200),
-        ("果园 👩‍🌾", "果园 👩‍🌾"),
-        ("<b>bold</b>", "<b>bold</b>"),
+        ("果园 <b>👩‍🌾</b>", "果园 <b>👩‍🌾</b>"),
     ],
 )
 def test_a_name_is_one_line_that_fits(dialog: Dialog, typed: str, title: str) -> None:
@@ -56,13 +55,6 @@ def test_a_name_is_one_line_that_fits(dialog: Dialog, typed: str, title: str) ->
 
     dialog.refresh_from_db()
     assert dialog.title == title
-
-
-def test_a_name_with_half_a_character_is_stored_readably(dialog: Dialog) -> None:
-    service.rename_dialog(dialog=dialog, title="half \ud83d")
-
-    dialog.refresh_from_db()
-    assert dialog.title == "half \ufffd"
 
 
 def test_another_llm_leaves_past_readings_as_they_were(dialog: Dialog, larger: LLM) -> None:

@@ -353,20 +353,6 @@ def test_cancelling_waits_until_the_program_has_ended(times: int, make_server: M
     asyncio.run(cancel_in_mid_call())
 
 
-def test_a_timeout_of_the_callers_own_ends_the_program_too(make_server: MakeServer, pid_file: Path) -> None:
-    server = make_server("deaf")
-
-    async def impatient() -> None:
-        calling = asyncio.create_task(call_tool(server, "add", {}))
-        await asyncio.to_thread(pid_in, pid_file)
-        async with asyncio.timeout(0.1):
-            await calling
-
-    with pytest.raises(TimeoutError):
-        asyncio.run(impatient())
-    assert_ends(pid_file)
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the leash looks every half second")
 def test_a_killed_worker_takes_its_servers_along(make_server: MakeServer, pid_file: Path) -> None:
     command = make_server("deaf").command

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dialogs.agents.reads import secrets_of
-from dialogs.agents.writes import forget_tools, record_problem, record_tools, set_secrets
+from dialogs.agents.writes import record_problem, record_tools, set_secrets
 from dialogs.common.secrets import KeyUnreadable
 from dialogs.models import McpServer
 
@@ -31,14 +31,6 @@ def test_a_listing_ends_a_problem_and_a_problem_keeps_the_listing(server: McpSer
     record_problem(server=server, problem="away again")
 
     assert (McpServer.objects.get().problem, McpServer.objects.get().tools) == ("away again", [{"name": "a"}])
-
-
-def test_a_forgotten_listing_was_never_read(server: McpServer) -> None:
-    record_tools(server=server, tools=[{"name": "a"}])
-
-    forget_tools(server=server)
-
-    assert (McpServer.objects.get().tools, McpServer.objects.get().tools_read_at) == ([], None)
 
 
 def test_recording_leaves_what_an_admin_writes_meanwhile(server: McpServer) -> None:

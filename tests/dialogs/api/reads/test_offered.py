@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from dialogs.api.reads.api_keys import listed_llms, offered_agents, offered_llms, offered_models
 from dialogs.models import LLM, Agent, Provider
 
@@ -20,25 +18,11 @@ def test_what_is_switched_off_is_not_offered(agent: Agent) -> None:
     assert offered_models() == []
 
 
-def test_a_provider_that_is_off_takes_all_with_it(agent: Agent) -> None:
-    Provider.objects.update(enabled=False)
-
-    assert offered_models() == []
-
-
 def test_the_agent_that_stands_for_an_llm_is_not_an_agent_to_clients(agent: Agent, llm: LLM) -> None:
     Agent.objects.create(name="tiny", slug="direct-tiny", llm=llm, is_direct=True)
 
     assert [one.slug for one in offered_agents()] == ["helper"]
     assert [one.slug for one in offered_llms()] == ["scripted/tiny"]
-
-
-def test_an_llm_whose_provider_lacks_its_key_is_not_listed(llm: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
-    Provider.objects.update(api_key_env="A_KEY_OF_OURS")
-    assert listed_llms() == []
-
-    monkeypatch.setenv("A_KEY_OF_OURS", "sk-1")
-    assert [one.slug for one in listed_llms()] == ["scripted/tiny"]
 
 
 def test_a_service_of_the_catalogue_needs_its_key_though_its_variable_was_taken_away(llm: LLM) -> None:

@@ -16,7 +16,6 @@ from dialogs.context.estimate import present_context
 from dialogs.models import CompactionDisplay, Dialog, Message
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.writes.dialog_row import add_message
-from dialogs.transcript.writes.marks import set_pin
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes.messages import post_message
 from health.models import CompactionRun
@@ -78,15 +77,6 @@ def test_up_to_here_leaves_what_was_said_later_as_it_is(alice: User, dialog: Dia
     assert sent(dialog)[-len(later) :] == later
     assert not {message.pk for message in history[14:]} & set(run.removed)
     assert run.removed
-
-
-def test_a_pinned_message_survives(alice: User, dialog: Dialog, history: list[Message]) -> None:
-    set_pin(dialog=dialog, message_id=history[5].pk, pinned=True)
-
-    run = done(request(dialog=dialog, by=alice))
-
-    assert run.status == Status.APPLIED
-    assert history[5].content in sent(dialog)
 
 
 def test_a_preview_changes_nothing_until_it_is_applied(alice: User, dialog: Dialog, history: list[Message]) -> None:

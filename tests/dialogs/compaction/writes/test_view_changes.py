@@ -137,17 +137,6 @@ def test_only_the_newest_compaction_can_be_undone(alice: User, dialog: Dialog) -
     assert Course.objects.get().head_run is None
 
 
-def test_redo_is_refused_once_another_compaction_holds(alice: User, dialog: Dialog) -> None:
-    first = compacted(dialog, alice)
-    undo(dialog=dialog, run_id=first.pk, by=alice)
-    second = compacted(dialog, alice)
-
-    with pytest.raises(DialogError, match="Another compaction"):
-        redo(dialog=dialog, run_id=first.pk, by=alice)
-
-    assert Course.objects.get().head_run == second
-
-
 def test_what_holds_after_an_edit_can_be_undone_and_redone_and_no_other_view(
     alice: User, dialog: Dialog, edited: Edited
 ) -> None:

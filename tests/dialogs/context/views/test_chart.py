@@ -105,14 +105,6 @@ def test_zero_tokens_are_drawn_on_the_floor_are_no_gap_and_are_not_divided_by() 
     assert drawn(0, 0, optimal_max_tokens=None, critical_max_tokens=None).lines == ()
 
 
-@pytest.mark.parametrize("tokens", [950, 1070, 250_000])
-def test_more_than_the_window_stays_inside_the_drawing(tokens: int) -> None:
-    found = drawn(100, tokens, level="critical")
-
-    assert all(TOP <= dot.y <= found.floor for dot in found.dots)
-    assert found.dots[1].y < found.dots[0].y
-
-
 def test_readings_over_a_ceiling_stand_above_its_line() -> None:
     found = drawn(400, 600, 950)
 

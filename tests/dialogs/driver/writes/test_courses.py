@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from dialogs.agents.writes import add_reminder, remove_reminder, write_taskdoc
-from dialogs.common.errors import DialogBusy, DialogError
+from dialogs.common.errors import DialogError
 from dialogs.driver.writes.courses import start_course
 from dialogs.models import Dialog, Message, Question, ToolCall
 from dialogs.models.reminder import Author
@@ -90,13 +90,6 @@ def test_a_course_that_has_just_begun_cannot_be_left_nor_a_message_of_an_earlier
         start_course(dialog=dialog)
     with pytest.raises(DialogError, match="in the course"):
         edit_message(dialog=dialog, message=first, content="Changed")
-
-
-def test_a_running_turn_is_not_cut(dialog: Dialog) -> None:
-    post_message(dialog=dialog, content="Hello")
-
-    with pytest.raises(DialogBusy):
-        start_course(dialog=dialog)
 
 
 def test_nothing_begins_in_the_trash(answered: Dialog) -> None:

@@ -51,15 +51,6 @@ def test_an_idle_dialog_cannot_be_claimed(dialog: Dialog) -> None:
     assert lease.claim(dialog.pk) is None
 
 
-def test_a_claim_marks_what_a_dead_worker_left_as_interrupted(due: Dialog) -> None:
-    running = a_generation(due, partial_text="Once upon a")
-
-    claimed(due)
-
-    running.refresh_from_db()
-    assert (running.status, running.partial_text) == ("interrupted", "Once upon a")
-
-
 def test_a_worker_that_was_given_up_for_dead_can_write_nothing(due: Dialog) -> None:
     late = claimed(due)
     left_by_a_dead_worker(due)
@@ -110,17 +101,6 @@ def test_a_waiting_message_gets_its_own_turn(due: Dialog) -> None:
     assert due.current_leaf is not None
     assert (due.current_leaf.content, due.current_leaf.turn, due.answer_due) == ("Second", 2, True)
     assert not QueuedMessage.objects.exists()
-
-
-def test_giving_up_says_so_on_the_last_try(due: Dialog) -> None:
-    last = a_generation(due, status="interrupted")
-    claim = claimed(due)
-
-    turns.give_up(claim)
-
-    last.refresh_from_db()
-    due.refresh_from_db()
-    assert (last.status, last.error_code, due.answer_due) == ("failed", "worker_died", False)
 
 
 def test_tries_are_counted_since_the_answer_became_due(due: Dialog) -> None:
@@ -192,16 +172,6 @@ def test_the_sweeper_and_a_person_see_what_nobody_drives(due: Dialog) -> None:
 
     left_by_a_dead_worker(due)
     assert due_dialogs() == [due.pk]
-
-
-def test_a_person_sees_when_the_next_try_is_due(due: Dialog) -> None:
-    soon = timezone.now() + timedelta(seconds=30)
-    a_generation(due, status="failed", error_code="rate_limited", retry_at=soon)
-
-    status = turn_status(due)
-
-    assert status.retry_at == soon
-    assert "slow down" in status.error
 
 
 def test_after_a_prompt_was_refused_as_too_long_no_try_is_announced(due: Dialog) -> None:

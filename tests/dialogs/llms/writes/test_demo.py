@@ -29,12 +29,6 @@ def test_its_card_says_so_in_chinese_too(as_alice: Client) -> None:
     assert "不要相信它的回答" in as_alice.get("/dialogs/new/").content.decode()
 
 
-def test_a_small_window_leaves_room_for_caution() -> None:
-    llm = install(window=2048).llm
-
-    assert (llm.context_length, llm.optimal_max_tokens) == (2048, 1536)
-
-
 @override_settings(DOMINDS_DEMO_CONTEXT=896)
 def test_a_server_that_rounds_the_window_up_leaves_the_demo_with_its_own() -> None:
     llm = install(window=896).llm
@@ -63,10 +57,6 @@ def test_a_ceiling_and_instructions_that_an_admin_chose_stay() -> None:
 
     agent.refresh_from_db()
     assert (agent.llm.optimal_max_tokens, agent.instructions) == (1000, "Answer in rhyme.")
-
-
-def test_the_demo_is_offered_no_tools() -> None:
-    assert install().llm.tool_calling == "off"
 
 
 def test_a_demo_from_before_there_were_tools_is_offered_none_either() -> None:

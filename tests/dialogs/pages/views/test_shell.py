@@ -9,10 +9,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.contrib.staticfiles import finders
 from django.db import OperationalError, connection
-from django.test import Client, RequestFactory
+from django.test import Client
 
 from dialogs.models import CompactionDisplay, Dialog, Message
-from dialogs.pages.views.shell import THEME_COOKIE, server_error
+from dialogs.pages.views.shell import THEME_COOKIE
 from tests.dialogs.full_database import LARGE, full_database
 from tests.dialogs.pages.views.pages import HTMX, Page, page
 
@@ -89,17 +89,6 @@ def test_a_missing_page_says_what_to_do(as_alice: Client) -> None:
     assert response.status_code == 404
     assert "Go to your dialogs" in response.content.decode()
     assert Page(response.content.decode()).offences == []
-
-
-def test_the_error_page_needs_no_database() -> None:
-    request = RequestFactory().get("/")
-    request.COOKIES[THEME_COOKIE] = "dark"
-
-    response = server_error(request)  # no `db` fixture: a query would fail here
-
-    assert response.status_code == 500
-    assert 'data-theme="dark"' in response.content.decode()
-    assert "nothing you stored is lost" in response.content.decode()
 
 
 WORDS = {

@@ -191,7 +191,8 @@ def test_a_run_starts(as_alice: Client, dialog: Dialog, headers: dict[str, str])
         ({"goal": "x" * 20_001}, "20,000"),
         ({"max_generations": ""}, "between 1 and 10,000"),
         ({"max_generations": "many"}, "between 1 and 10,000"),
-        ({"max_generations": "1e3"}, "between 1 and 10,000"),
+        ({"max_generations": "0"}, "between 1 and 10,000"),
+        ({"max_generations": "10001"}, "between 1 and 10,000"),
         ({"max_generations": "9" * 5000}, "between 1 and 10,000"),
     ],
 )
@@ -204,7 +205,7 @@ def test_a_refusal_keeps_what_was_typed(
     fragment = as_alice.post(url(dialog, "run"), form, headers=HTMX)
 
     again = Page(response.content.decode())
-    assert (response.status_code, fragment.status_code) == (422, 422)
+    assert (response.status_code, fragment.status_code, AutonomousRun.objects.count()) == (422, 422, 0)
     assert complaint in again.text
     assert form["goal"] in again.text
     assert form["max_generations"] in [attrs.get("value") for _tag, attrs in again.tags]

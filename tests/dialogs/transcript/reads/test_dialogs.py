@@ -12,9 +12,8 @@ from django.utils import timezone
 
 from dialogs.models import Agent, Dialog
 from dialogs.pages.writes import archive_dialog, create_dialog, rename_dialog, trash_dialog
-from dialogs.transcript.reads.dialogs import SHELVES, dialog_meter, list_dialogs, owned_dialog
+from dialogs.transcript.reads.dialogs import SHELVES, list_dialogs, owned_dialog
 from dialogs.turns.writes.messages import post_message
-from tests.builders import a_reading
 
 
 def titles(user: User, **asked: Any) -> list[str]:
@@ -25,10 +24,6 @@ def titles(user: User, **asked: Any) -> list[str]:
 def named(alice: User, agent: Agent) -> Any:
     """Makes dialogs of Alice's by their names."""
     return lambda title: rename_dialog(dialog=create_dialog(owner=alice, agent=agent), title=title)
-
-
-def test_the_owner_gets_the_dialog(alice: User, dialog: Dialog) -> None:
-    assert owned_dialog(user=alice, dialog_id=dialog.pk) == dialog
 
 
 def test_a_foreign_dialog_is_as_missing_as_one_that_never_was(bob: User, sam: User, dialog: Dialog) -> None:
@@ -90,12 +85,3 @@ def test_a_dialog_is_found_once_however_often_it_says_a_word(alice: User, named:
     post_message(dialog=dialog, content="Orchard, orchard")
 
     assert titles(alice, search="orchard") == ["Orchard"]
-
-
-def test_the_meter_of_a_dialog_meets_the_limits_of_its_llm(dialog: Dialog) -> None:
-    post_message(dialog=dialog, content="Hello")
-    a_reading(dialog, 501)
-
-    shown = dialog_meter(dialog)
-
-    assert (shown.level, shown.llm_name, shown.window_source) == ("caution", "scripted/tiny", "admin")

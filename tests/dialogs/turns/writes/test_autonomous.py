@@ -8,7 +8,6 @@ from django.utils import timezone
 
 from dialogs.common.errors import DialogError
 from dialogs.models import AutonomousRun, Dialog
-from dialogs.transcript.reads.autonomous import active_run
 from dialogs.turns.writes.autonomous import count_generation, end_run, finish_run, reach_limit, start_run
 from dialogs.turns.writes.messages import post_message
 
@@ -62,28 +61,6 @@ def test_a_goal_is_stored_as_text(dialog: Dialog, typed: str, stored: str) -> No
     assert a_run(dialog, typed).goal == stored
 
 
-@pytest.mark.parametrize(
-    ("goal", "max_generations", "complaint"),
-    [
-        ("", 5, "Write down the goal"),
-        (" \n\t", 5, "Write down the goal"),
-        ("x" * 20_001, 5, "20,000"),
-        ("Go", 0, "between 1 and 10,000"),
-        ("Go", -1, "between 1 and 10,000"),
-        ("Go", 10_001, "between 1 and 10,000"),
-    ],
-)
-def test_what_cannot_be_run_is_refused_in_words(
-    dialog: Dialog, goal: str, max_generations: int, complaint: str
-) -> None:
-    with pytest.raises(DialogError, match=complaint):
-        start_run(dialog=dialog, goal=goal, max_generations=max_generations)
-
-    dialog.refresh_from_db()
-    assert not AutonomousRun.objects.exists()
-    assert not dialog.is_busy
-
-
 def test_a_second_run_is_refused_while_one_is_active(dialog: Dialog) -> None:
     a_run(dialog)
 
@@ -98,14 +75,6 @@ def test_the_database_itself_holds_one_active_run_a_dialog(dialog: Dialog) -> No
 
     with pytest.raises(IntegrityError):
         AutonomousRun.objects.create(dialog=dialog, goal="Go", max_generations=1, first_course=1)
-
-
-def test_another_run_may_follow_one_that_ended(dialog: Dialog) -> None:
-    a_run(dialog)
-    end_run(dialog=dialog)
-
-    assert active_run(dialog) is None
-    assert a_run(dialog, "Again").goal == "Again"
 
 
 def test_a_dialog_in_the_trash_keeps_still(dialog: Dialog) -> None:
