@@ -47,6 +47,7 @@ class Force(NamedTuple):
     `beside` are told only together with others: what may not be in force with the later one about the same, a value
     that says nothing of its subject ("the 12th, then") with the sentence of the reply that does. These replies are
     `named`. `stated` hold, in order, each with whether it has a value; `changed` took the place of others, or may have.
+    `doubted` are in whose place others may have come.
     `unread` says why nothing could be found.
     """
 
@@ -55,6 +56,7 @@ class Force(NamedTuple):
     beside: Mapping[Place, tuple[Place, ...]]
     stated: Mapping[Place, bool]
     changed: frozenset[Place]
+    doubted: frozenset[Place]
     named: frozenset[Place]
     unread: str = ""
 
@@ -67,7 +69,7 @@ def in_force(units: Sequence[Unit]) -> Force:
 
 def nothing(unread: str) -> Force:
     none = frozenset[Place]()
-    return Force(gone={}, outgrown={}, beside={}, stated={}, changed=none, named=none, unread=unread)
+    return Force(gone={}, outgrown={}, beside={}, stated={}, changed=none, doubted=none, named=none, unread=unread)
 
 
 def _read(units: Sequence[Unit]) -> Force:
@@ -100,7 +102,7 @@ def _force(ids: tuple[str, ...], said: tuple[Said, ...]) -> Force:
 
     named = [(place(*at), place(*reply)) for at, reply in named_in_reply(said, book)]
     followed = list(book.followed())
-    changed = {*book.gone.values(), *(new for old, new in followed if _is_now(new, old))}
+    changed = {*book.gone.values(), *book.doubted.values(), *(new for old, new in followed if _is_now(new, old))}
     beside: dict[Place, list[Place]] = defaultdict(list)
     for at, other in (*named, *((place(*old.at), place(*new.at)) for old, new in followed)):
         beside[at].append(other)
@@ -110,6 +112,7 @@ def _force(ids: tuple[str, ...], said: tuple[Said, ...]) -> Force:
         beside={at: tuple(others) for at, others in beside.items()},
         stated={place(*one.at): bool(one.values) for one in book.holding()},
         changed=frozenset(place(*one.at) for one in changed),
+        doubted=frozenset(place(*one.at) for one in book.doubted if one not in book.gone),
         named=frozenset(reply for _, reply in named),
     )
 

@@ -105,6 +105,12 @@ def go_on_alike(new: Statement, old: Statement, shared: Collection[str]) -> bool
     return False
 
 
+def begin_with_the_same(new: Statement, old: Statement) -> bool:
+    """ "Users log in …": the first word of each that says something."""
+    mine, theirs = (next(filter(_says, _pieces(one.tokens)), "") for one in (new, old))
+    return mine == theirs != ""
+
+
 def _before(told: tuple[str, ...], word: str) -> list[str]:
     """The words that stand before a word and may say which thing is meant, of Chinese the characters."""
     if word > CJK_BEGINS:

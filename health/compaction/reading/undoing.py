@@ -22,7 +22,18 @@ from health.compaction.reading.in_place import go_on_alike
 from health.compaction.reading.signs import signs_of
 from health.compaction.reading.text import STOPWORDS, remembered
 from health.compaction.reading.two_things import bans_anew, begin_alike, tell_more
-from health.compaction.reading.value_patterns import CHANGES, CHOSEN, SENTENCES, ZH_COMMON, Sort, stem
+from health.compaction.reading.value_patterns import (
+    CHANGES,
+    CHOSEN,
+    HOUR,
+    PAIRS,
+    PARTED,
+    SENTENCES,
+    ZH_COMMON,
+    Sort,
+    stem,
+    units_of,
+)
 from health.compaction.reading.value_statements import Statement
 from health.compaction.reading.value_words import CJK_BEGINS, outdated_words
 
@@ -37,7 +48,11 @@ ANY_DEED = frozenset("need want bother do have".split())  # noqa: SIM905
 PERMITTED = frozenset("fine okay ok allowed welcome may can again now anymore please turn".split())  # noqa: SIM905
 GOES_ON = re.compile(r"(?:^|[,;:] )now\b|现在", re.IGNORECASE)
 # What somebody did, not what is done or to be done.
-DID = re.compile(r"(?<!\bis )(?<!\bare )(?<!\bbe )\b(?!need)[a-z]{3,20}ed\b")
+DID = re.compile(
+    r"(?<!\bis )(?<!\bare )(?<!\bbe )\b(?:(?!need|agree|call|decid|lik|plan|prefer|us|want)[a-z]{3,20}ed"
+    r"|ate|bought|brought|built|came|drove|found|gave|got|left"
+    r"|made|met|paid|put (?:away|down|up)|saw|sent|sold|told|took|went|wrote)\b"
+)
 # Who is content changes nothing, and goes on to the next thing.
 PRAISES = re.compile(
     r"\b(?:great|good|nice|fine|works?|lovely|perfect|thanks?|love|like|pass(?:es|ed)?|ok|okay|cool|neat|better|yes)\b"
@@ -111,6 +126,24 @@ def says_instead(new: Statement, old: Statement) -> bool:
     return not ({*filter(str.isalpha, old.tokens)} - left - STOPWORDS).isdisjoint(new.tokens)
 
 
+@remembered(SENTENCES)
+def _did(text: str) -> str:
+    """The first clause that tells what somebody did, with dots for the deed: "moved the charts" tells no change."""
+    clauses = ((clause, DID.search(clause)) for clause in PARTED.split(text.lower()))
+    told, deed = next(((clause, found) for clause, found in clauses if found), ("", None))
+    return told if deed is None or " to " in told[deed.end() :] else DID.sub("…", told)
+
+
+def report_two_deeds(new: Statement, old: Statement) -> bool:
+    """ "Mia mended the fence" and "Tom painted the fence": what somebody did stays done, unless a change is told."""
+    if not (_did(old.text) and (told := _did(new.text))):
+        return False
+    sign = new.signs
+    return not (CHANGES.search(told) or sign.opens or sign.closes or sign.ends)
+
+
+# What bears a name. A number has a limit's place more often.
+NAMED = frozenset((Sort.MARK, Sort.PLACE, Sort.NAME))
 NOTHING = frozenset[str]()
 # What is chosen is said in few characters; of a thing in so few words, or twice as many pairs: more tell a story.
 MOST_CHOSEN, MOST_OWN = 120, 2
@@ -135,7 +168,7 @@ def _is_told_anew(new: Statement, old: Statement, shared: frozenset[str]) -> boo
 
     "Too cold, the hall gets white": so does what has a reason, and goes on as the older one did or has its words there.
     """
-    if DID.search(new.text.lower()) and DID.search(old.text.lower()):
+    if _did(new.text) and _did(old.text):
         return False
     both = (shared | new.aside & old.content) - new.names
     alike = go_on_alike(new, old, shared - new.names)
@@ -187,3 +220,41 @@ def own_values(one: Statement, other: Statement) -> Mapping[Sort, frozenset[str]
 def people(one: Statement, other: Statement) -> list[str]:
     """Its own names, not those of rooms: "C3"."""
     return [name for name in own_values(one, other).get(Sort.NAME, ()) if name.isalpha() and name not in other.content]
+
+
+@remembered(PAIRS)
+def common_sort(new: Statement, old: Statement) -> Sort | None:
+    """The sort of value that both state, and differently."""
+    ours, theirs = new.values, old.values
+    differing = [
+        sort for sort in ours.keys() & theirs.keys() if not (ours[sort] <= theirs[sort] or ours[sort] >= theirs[sort])
+    ]
+    both = min(differing, default=Sort.TIME if tells_hour(new, old) or tells_hour(old, new) else None)
+    # With one sort each there is no other.
+    if both is Sort.NAME and len(ours) + len(theirs) > 2 and min(own_values(new, old)) is not min(own_values(old, new)):
+        return None
+    if both is Sort.MARK and new.signs.deeds and not CHANGES.search(new.text.lower().partition(" ")[2]):
+        return None  # one file is mended, then another
+    if both in NAMED and _forbid_each(new, old):
+        return None
+    return None if both is Sort.AMOUNT and _count_apart(new, old) else both
+
+
+def _count_apart(new: Statement, old: Statement) -> bool:
+    """Amounts of two kinds of units, or two deeds with what is counted: "Tom sold 40 chairs", "Mia sold 3 tables"."""
+    mine, theirs = units_of(new.text), units_of(old.text)
+    return mine.isdisjoint(theirs) and (bool(mine and theirs) or report_two_deeds(new, old))
+
+
+def tells_hour(one: Statement, other: Statement) -> bool:
+    """ "Back to seven", where the other says "half past seven"."""
+    sorts = one.values.keys()
+    return (
+        Sort.TIME in other.values and {Sort.TIME, Sort.AMOUNT} & sorts == {Sort.AMOUNT} and bool(HOUR.search(one.text))
+    )
+
+
+def _forbid_each(new: Statement, old: Statement) -> bool:
+    """ "Never touch web1" and "never touch web2": of what is forbidden there may be any number."""
+    mine = new.signs
+    return mine.forbids and old.signs.forbids and not (mine.changes or mine.opens)

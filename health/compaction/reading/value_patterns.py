@@ -213,6 +213,11 @@ CHANGES = Phrases.of(
     r"|should (?:read|be|have been)|fix(?:ed)?|make (?:it|that)|these days|so|what (?:\w+ ){1,6}is)\b",
     r"的是|^以后|改|(?<!转)换|更|等一?[下等]|还是|不(?!错)|(?<!不)错|现在|别|而是|挪|延|调|迁|恢复|回到|又是|混|其实|推迟|提前|应[该当]|那天|涨|降|减|从|转|接[手替]|交[给回]|先前|原来|最好",
 )
+# Of these what seldom says anything else.
+TURNS = Phrases.of(
+    r"\b(?:chang\w*|instead|rather|after all|actually|switch\w*|replac\w*|swap\w*|no longer|from now on)\b",
+    r"改[成为用]|换成|还是[^，。]{1,12}吧|不再",
+)
 OPENS_CHANGE = re.compile(
     r"(?:no|nope|nah|sorry|ah|oh|oops|wait|h[ao](?:ng|ld) on|actually|hm+|correction|typo|my bad|apologies|update"
     r"|[a-z]{2,12}+ that|i mis[a-z]{2,12}+)\s*[,.!:;—-]"
@@ -314,7 +319,7 @@ TELLS = re.compile(
 CLAUSE = re.compile(r"[,;:，；：、—sb](?:(?<=[,;:，；：、—])|(?<=\bs)o\b|(?<=\bb)(?:ecause|ut)\b)")
 # Where somebody begins no sentence with a capital.
 UNMARKED = re.compile(r"(?<=[a-z\d)'’][.!?]) (?=[a-z])")
-PARTED = re.compile(r"(?<=[,;:—])(?= )|(?<=[，；：])|(?= (?:so|but|because) )")
+PARTED = re.compile(rf"(?<=[,;:—])(?=[ {CJK}])|(?<=[，；：])|(?= (?:so|but|because) )")
 # What is told of a thing behind a colon: "the cellar: 520 euros". Who speaks is no such thing.
 HEADING = re.compile(
     r"\b((?:the|my|our|your|his|her|their) [a-z]{1,20}+(?: [a-z]{1,20}+)?|^(?i:budget|price|deadline|port|address)): "

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from health.compaction.reading.in_place import go_on_alike, tell_of_another
+from health.compaction.reading.in_place import begin_with_the_same, go_on_alike, tell_of_another
 from health.compaction.reading.lasting import lasts
 from health.compaction.reading.ledger_patterns import is_errand
 from health.compaction.reading.signs import is_question
@@ -34,10 +34,12 @@ from health.compaction.reading.two_things import (
 from health.compaction.reading.undoing import (
     MOST_CHOSEN,
     changes_a_part,
+    common_sort,
     is_other_choice,
-    own_values,
     people,
+    report_two_deeds,
     says_instead,
+    tells_hour,
     undoes,
 )
 from health.compaction.reading.value_patterns import (
@@ -45,9 +47,9 @@ from health.compaction.reading.value_patterns import (
     CHANGES,
     CHOSEN,
     DETERMINERS,
-    HOUR,
     OPENS_CHANGE,
     PAIRS,
+    TURNS,
     Sort,
     units_of,
 )
@@ -61,11 +63,11 @@ DIGITS = 9  # of a sum of weights
 NEAR = 2  # of the last messages of the user: a correction without a subject belongs to one of these
 # What two sentences share must weigh so much, and be this part of what they are about; less, where a change is told.
 LEAST_WEIGHT, LEAST_SHARED, LEAST_CHANGED = 0.4, 0.45, 0.4
+# From this part of all that either says on it is sure that both tell of one thing.
+LEAST_SURE = 0.45
 # What is shared weighs at least this part of the rest of a rule, and of anything else that was said.
 RULE_SHARED, OTHER_SHARED = 0.5, 0.25
 FEWEST_STATEMENTS = 40  # among fewer every word is rare
-# What bears a name. A number has a limit's place more often.
-NAMED = frozenset((Sort.MARK, Sort.PLACE, Sort.NAME))
 # A pair of Chinese characters weighs less than a word, one apart may be no word at all; so do words of no subject.
 PAIR, PAIR_APART, OTHER = 0.7, 0.2, 0.5
 
@@ -98,11 +100,14 @@ class _Weights(dict[str, float]):
 
 
 class Book:
-    """Hears the statements in order; `gone` are those whose force a later message took."""
+    """Hears the statements in order. A later message took the force of those that are `gone`, each with what took it;
+    it may have taken that of the `doubted`, which share little with it: these stand with it, as long as there is room.
+    """
 
     def __init__(self, heard: Sequence[Statement], known: Iterable[str]) -> None:
         self._stated = tuple(heard)
         self.gone: dict[Statement, Statement] = {}
+        self.doubted: dict[Statement, Statement] = {}
         self._alike_later: dict[Statement, list[Statement]] = defaultdict(list)
         self._changed_next: dict[Statement, Statement] = {}
         self._by_word: dict[str, list[int]] = defaultdict(list)
@@ -123,6 +128,9 @@ class Book:
     def followed(self) -> Iterator[tuple[Statement, Statement]]:
         """Others, each with the last one about the same: it may have taken their place in words not understood."""
         for old in self._recent:
+            if old in self.doubted and old not in self.gone:
+                yield old, self.doubted[old]
+                continue
             later = (new for new in reversed(self._alike_later.get(old, ())) if self._is_near(new, old))
             if old not in self.gone and (new := next(later, self._changed_next.get(old))):
                 yield old, new
@@ -132,9 +140,11 @@ class Book:
         for old in alike:
             self._alike_later[old].append(new)
         replaced = self._replaced_by(new, alike)
+        sure = [old for old in replaced if self._is_sure(new, old)]
         for old in replaced:
             new = _in_place_of(old, new)
-        self.gone.update(dict.fromkeys(replaced, new))
+        self.gone.update(dict.fromkeys(sure, new))
+        self.doubted.update((old, new) for old in replaced if old not in self.gone)
         self._may_change_another(new, [*replaced, *alike])
         for word in self._said_again(new):
             self._by_word[word].append(len(self._recent))
@@ -152,7 +162,7 @@ class Book:
         if sort is Sort.NAME or any(one in self.gone or self._is_near(new, one) for one in alike):
             return
         same = (old for old in reversed(before) if old not in self.gone and old.message != new.message)
-        if old := next((old for old in same if _common(new, old) is sort), None):
+        if old := next((old for old in same if common_sort(new, old) is sort), None):
             self._changed_next[old] = new
 
     def _is_near(self, new: Statement, old: Statement) -> bool:
@@ -172,11 +182,38 @@ class Book:
         found = found or self._named_in(new) or self._said_just_before(new)
         return [] if found and self._could_mean_another(new, found[-1], alike) else found
 
+    def _is_sure(self, new: Statement, old: Statement) -> bool:
+        """Whether the old one surely holds no more: the assistant took note of both, a change is told in so many words,
+        or both say hardly anything else. Of a person much may be told."""
+        if new.noted and old.noted:
+            return True
+        telling = [one for one in (new, *new.clauses) if self._stands_for(one, old)]
+        if not telling:
+            corrects = new.signs.closes or (new.signs.opens and new.has_value)
+            return corrects or (new.heard and old.heard) or bool(outdated_words(new.text))
+        return TURNS.search(new.text.lower()) is not None or any(
+            (one.is_part and begin_with_the_same(one, old))
+            or not (old.content - one.content).isdisjoint(one.aside)
+            or begin_alike(one, old)
+            or says_instead(one, old)
+            or undoes(one, old)
+            or self._is_mostly_shared(one, old)
+            for one in telling
+        )
+
+    def _is_mostly_shared(self, new: Statement, old: Statement) -> bool:
+        shared = _shared(new, old)
+        weight = self._weights.of(shared)
+        apart = max(self._apart.of(one.content - shared - one.names) for one in (new, old))
+        if apart and common_sort(new, old) is Sort.AMOUNT and units_of(new.text).isdisjoint(units_of(old.text)):
+            return False  # numbers of what?
+        return weight >= LEAST_SURE * (weight + apart)
+
     def _could_mean_another(self, new: Statement, old: Statement, alike: Iterable[Statement]) -> bool:
         """ "The office opens at 8:00", where one in Bonn and one in Kiel were told of."""
-        others = (one for one in alike if one is not old and _common(new, one) and self._is_near(new, one))
+        others = (one for one in alike if one is not old and common_sort(new, one) and self._is_near(new, one))
         same = (one for one in others if _shared(new, one) == _shared(new, old))
-        return any(_common(old, one) or is_of_another(one, old, _shared(one, old)) for one in same)
+        return any(common_sort(old, one) or is_of_another(one, old, _shared(one, old)) for one in same)
 
     def _alike(self, new: Statement) -> list[Statement]:
         """The statements in force that share most, in order."""
@@ -227,7 +264,7 @@ class Book:
         left = outdated_words(new.text)
         recent = islice(reversed(self._recent), MOST_LOOKED_UP if left else 0)
         named = [old for old in recent if old not in self.gone and left <= old.words | old.content]
-        return [old for old in named if _common(new, old) and len(named) == 1 and not _is_besides(new, old)]
+        return [old for old in named if common_sort(new, old) and len(named) == 1 and not _is_besides(new, old)]
 
     def _said_just_before(self, new: Statement) -> list[Statement]:
         """What a value without a subject corrects: the newest statement with a value of the sort."""
@@ -242,7 +279,7 @@ class Book:
             if (
                 old not in self.gone
                 and (old.message != new.message or corrects)
-                and (_common(new, old) or _is_chosen_anew(new, old))
+                and (common_sort(new, old) or _is_chosen_anew(new, old))
                 and not (_is_besides(new, old) or of_two_speakers(new, old))
                 and not changes_a_part(new, old, new.names)
                 and (corrects or not new.has_value or new.names <= old.names | old.content)
@@ -255,7 +292,7 @@ class Book:
 @remembered(PAIRS)
 def _may_take_place(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """By what the two say, however much what they share weighs."""
-    if changes_a_part(new, old, shared):
+    if changes_a_part(new, old, shared) or (not common_sort(new, old) and report_two_deeds(new, old)):
         return False
     if _retells(new, old, shared):
         return True
@@ -280,7 +317,7 @@ def _retells(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
 
 def _says_more(old: Statement, new: Statement) -> bool:
     """A time beside the day, which may still hold where only another day is told."""
-    told = new.values.keys() | ({Sort.TIME} if _tells_hour(new, old) else set())
+    told = new.values.keys() | ({Sort.TIME} if tells_hour(new, old) else set())
     return bool((old.values.keys() - told - CHOSEN) and (old.values.keys() & new.values.keys() - CHOSEN))
 
 
@@ -322,40 +359,6 @@ def _in_place_of(old: Statement, new: Statement) -> Statement:
     return replace(told, topics=new.topics | old.topics, content=new.content | old.topics) if new.bare else told
 
 
-@remembered(PAIRS)
-def _common(new: Statement, old: Statement) -> Sort | None:
-    """The sort of value that both state, and differently."""
-    ours, theirs = new.values, old.values
-    differing = [
-        sort for sort in ours.keys() & theirs.keys() if not (ours[sort] <= theirs[sort] or ours[sort] >= theirs[sort])
-    ]
-    both = min(differing, default=Sort.TIME if _tells_hour(new, old) or _tells_hour(old, new) else None)
-    # With one sort each there is no other.
-    if both is Sort.NAME and len(ours) + len(theirs) > 2 and min(own_values(new, old)) is not min(own_values(old, new)):
-        return None
-    if both is Sort.MARK and new.signs.deeds and not CHANGES.search(new.text.lower().partition(" ")[2]):
-        return None  # one file is mended, then another
-    if both in NAMED and _forbid_each(new, old):
-        return None
-    if both is Sort.AMOUNT and (units := units_of(new.text)) and (others := units_of(old.text)) and not units & others:
-        return None
-    return both
-
-
-def _tells_hour(one: Statement, other: Statement) -> bool:
-    """ "Back to seven", where the other says "half past seven"."""
-    sorts = one.values.keys()
-    return (
-        Sort.TIME in other.values and {Sort.TIME, Sort.AMOUNT} & sorts == {Sort.AMOUNT} and bool(HOUR.search(one.text))
-    )
-
-
-def _forbid_each(new: Statement, old: Statement) -> bool:
-    """ "Never touch web1" and "never touch web2": of what is forbidden there may be any number."""
-    mine = new.signs
-    return mine.forbids and old.signs.forbids and not (mine.changes or mine.opens)
-
-
 def _is_besides(new: Statement, old: Statement) -> bool:
     """Either is an addition to something, or holds at times only, or tells what once was."""
     mine, theirs = new.signs, old.signs
@@ -369,7 +372,7 @@ def _is_besides(new: Statement, old: Statement) -> bool:
 
 def _differs(new: Statement, old: Statement, shared: frozenset[str]) -> bool:
     """Another value of the same sort, another choice, or none any more."""
-    if sort := _common(new, old):
+    if sort := common_sort(new, old):
         return sort is Sort.NAME or not (people(new, old) and people(old, new))
     if undoes(new, old):
         return True

@@ -215,6 +215,7 @@ def _held(units: Sequence[Unit]) -> Callable[[Place | None], float]:
     worths = {place: HOLDS * LAST_STATED ** (rank - 0.5) for place, rank in ranks.items()}
     worths |= dict.fromkeys(force.named, NAMED)
     worths |= dict.fromkeys(force.changed, CHANGED)
+    worths |= dict.fromkeys(force.doubted, 1.0)
     return lambda start: worths.get(start, 1.0) if start else 1.0
 
 

@@ -58,6 +58,9 @@ def marked(said: tuple[str, ...]) -> tuple[str, ...]:
         ("~The cabin has six beds.", "Turns out the cabin has only four beds."),
         ("~The party is on Friday.", "Saturday works for all."),
         ("~The branch is main.", "The branch is now develop."),
+        ("~We booked the ferry for Tuesday.", "They moved the ferry to Thursday."),
+        ("~I put up a shelf in the hall.", "I moved the shelf to the attic."),
+        ("~I ordered the grey rug.", "I cancelled the grey rug."),
         ("~Never mail customers after 18:00.", "Never mail customers after 17:00."),
         ("~Never deploy on Fridays.", "Now never deploy on Thursdays."),
         ("~[urgent] The budget is 500 euros.", "[2026-03-09] The budget is 700 euros."),
@@ -389,6 +392,19 @@ def test_corrections_and_withdrawals_stand_and_what_they_end_does_not(said: tupl
         ("酒店订在周五。", "酒店周六还是周日"),
         ("李先生周五来。", "李先生周一付款。"),
         ("李先生周五来。", "王先生改周一来。"),
+        # What somebody did, also with a reason that sounds like a change.
+        (
+            "Mia mended the fence by the pond, as the goats had got out.",
+            "Tom painted the fence by the pond, so it dries.",
+        ),
+        (
+            "Two neighbours weighed the honey in the barn.",
+            "Tom carried nine crates of honey into the barn, since it rained.",
+        ),
+        (
+            "Mia counted the old tools in the shed.",
+            "Tom moved the old tools in the shed, as the roof had turned leaky.",
+        ),
     ],
 )
 def test_other_subjects_and_further_values_replace_nothing(said: tuple[str, ...]) -> None:
@@ -701,6 +717,19 @@ def test_of_what_may_be_outdated_it_says_what_was_told_later_of_the_same() -> No
     old, new = "The dentist is at 9:30.", "The dentist has a new receptionist."
 
     assert told(a_message(8, old), a_message(9, new)).beside == {("m8", 0): (("m9", 0),)}
+
+
+def test_what_shares_little_with_a_later_statement_holds_beside_it() -> None:
+    lines = (
+        "We had a dog called Captain when I was five.",
+        "The Captain business is back, 12 mg of the new tablets, sadly.",
+    )
+    said = talk(*lines, reply=AT_LENGTH)
+
+    book = heard(said)
+
+    assert not book.gone
+    assert [(old.text, new.text) for old, new in book.followed()] == [lines]
 
 
 @pytest.mark.parametrize(
