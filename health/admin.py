@@ -129,6 +129,22 @@ class CompactionRunAdmin(ReadOnlyAdmin):
         return " · ".join(f"{step['phase']} ≈{step.get('estimated_after', 0):,}" for step in row.steps) or "—"
 
 
+# What the numbers of events are called; one of another version is called as it is stored.
+NUMBERS = {
+    "estimated": _("estimated"),
+    "limit": _("limit"),
+    "read": _("read"),
+    "compactions": _("compactions"),
+    "over_hits": _("over-hits"),
+    "failures": _("failures"),
+    "course": _("course"),
+    "turn": _("turn"),
+    "message": _("message"),
+    "through": _("up to message"),
+    "paused": _("paused"),
+}
+
+
 @admin.register(ContextEvent)
 class ContextEventAdmin(ReadOnlyAdmin):
     list_display = ("happened_at", "code", "dialog_key", "run_key", "numbers")
@@ -143,7 +159,10 @@ class ContextEventAdmin(ReadOnlyAdmin):
         shown = {key: value for key, value in known.items() if isinstance(value, int | float)}
         kind = str(row.facts.get("cause", "")).partition(":")[0]
         return ", ".join(
-            [*(f"{key} {value:,}" for key, value in shown.items()), *([kind] if kind.isidentifier() else [])]
+            [
+                *(f"{NUMBERS.get(key, key)} {value:,}" for key, value in shown.items()),
+                *([kind] if kind.isidentifier() else []),
+            ]
         )
 
 

@@ -193,4 +193,6 @@ class GenerationAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("seconds"))
     def took(self, row: Generation) -> str:
-        return f"{(row.finished_at - row.started_at).total_seconds():.1f}" if row.finished_at else "—"
+        """Unknown while it runs, and where the clock was set back meanwhile."""
+        seconds = (row.finished_at - row.started_at).total_seconds() if row.finished_at else -1
+        return f"{seconds:.1f}" if seconds >= 0 else "—"

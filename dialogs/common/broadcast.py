@@ -16,6 +16,7 @@ from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.db import transaction
 
+from dialogs.common.errors import is_full
 from dialogs.common.threads import home
 
 logger = logging.getLogger(__name__)
@@ -29,6 +30,8 @@ PATIENCE_SECONDS = 1.0
 LEFT_ALONE_SECONDS = 5.0
 # Every open list is in this one: lists are few, and each knows whose dialogs it shows.
 LISTS = "lists"
+# Events that change nothing in a list.
+UNLISTED = ("dialog.stream", "dialog.held")
 _silent_until = 0.0
 _is_away = False
 # An event of a dialog.
@@ -98,7 +101,7 @@ async def _to_groups(layer: Any, news: Sequence[DialogEvent]) -> bool:
     """Send to groups. Most are empty, which is found out with one request to Redis for all; Channels makes two for
     each."""
     said = [(group_name(dialog_id), event) for dialog_id, event in news]
-    changed = [dialog_id for dialog_id, event in news if event["type"] != "dialog.stream"]
+    changed = [dialog_id for dialog_id, event in news if event["type"] not in UNLISTED]
     said += [(LISTS, {"type": "list.changed", "dialog": str(dialog_id)}) for dialog_id in changed]
     groups = {group for group, _event in said}
     listened = await layer.with_listeners(groups, since=time.time() - layer.group_expiry)
@@ -129,6 +132,13 @@ async def stream_state(
 def dialog_changed(dialog_id: UUID) -> None:
     """Something that a browser shows has changed in the database."""
     _publish(dialog_id, {"type": "dialog.changed"})
+
+
+def answer_held(dialog_id: UUID, error: Exception) -> None:
+    """A finished answer could not be stored. That the database is full no row can say, so the page is told, each time
+    anew, as one may be opened meanwhile. To be called on the event loop."""
+    if is_full(error):
+        _send_soon(dialog_id, {"type": "dialog.held"})
 
 
 def changed_on_commit(dialog_id: UUID) -> None:

@@ -243,8 +243,14 @@ AGAIN_SECONDS = 1.0
 _is_away = False
 
 
-def persistent(work: Callable[Args, Awaitable[Result]], *, seconds: float = inf) -> Callable[Args, Awaitable[Result]]:
-    """Run `work`, which uses the database; while the database is away or locked, run it again, for so many seconds."""
+def persistent(
+    work: Callable[Args, Awaitable[Result]],
+    *,
+    seconds: float = inf,
+    told: Callable[[Exception], None] = lambda _error: None,
+) -> Callable[Args, Awaitable[Result]]:
+    """Run `work`, which uses the database; while that is away, locked or full, run it again, for so many seconds. Each
+    error is `told`."""
 
     async def called(*args: Args.args, **kwargs: Args.kwargs) -> Result:
         until, has_failed = monotonic() + seconds, False
@@ -256,6 +262,7 @@ def persistent(work: Callable[Args, Awaitable[Result]], *, seconds: float = inf)
                     raise
                 has_failed = True
                 _note(error)
+                told(error)
                 await asyncio.sleep(AGAIN_SECONDS)
             else:
                 # A full disk fails writes only: reads go on.

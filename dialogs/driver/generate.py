@@ -6,13 +6,14 @@ import logging
 import random
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
 from django.db import InterfaceError, OperationalError, transaction
 
 from dialogs.agents.tools.mcp import refresh
-from dialogs.common.broadcast import is_watched
+from dialogs.common.broadcast import answer_held, is_watched
 from dialogs.common.schedule import queue_warm_up
 from dialogs.common.threads import in_db, persistent
 from dialogs.context import writes
@@ -112,7 +113,7 @@ async def answer(
         subscriber.failed(None)
         await fail(claim, call, live, error, failures=attempt, policy=policy)
     else:
-        kept = persistent(in_db(keep), seconds=HELD_SECONDS)
+        kept = persistent(in_db(keep), seconds=HELD_SECONDS, told=partial(answer_held, claim.dialog_id))
         doubted, is_due = await kept(claim, call, live, ending, subscriber)
         if doubted and await is_cut(call, doubted) and ending is StreamEnd.FINISHED:
             await ask_unwatched(claim, call)

@@ -178,6 +178,10 @@ class DialogConsumer(Watcher):
                 )
             await self._send(frame)
 
+    async def dialog_held(self, event: dict[str, Any]) -> None:
+        with translation.override(self.language):
+            await self._send(self.screen.held())
+
     def _lacks_before(self, event: dict[str, Any]) -> bool:
         is_this = event["generation"] == self.screen.generation_id
         return is_this and self.screen.lacks(event["at"], event["thought_at"])

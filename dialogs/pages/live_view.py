@@ -108,6 +108,8 @@ class PageDiff:
     reasoning: str = ""
     # The hatched part of the meter, while an answer comes.
     growth: str = ""
+    # Does it say that the answer waits for room in the database?
+    is_held: bool = False
 
     def whole(self, rendering: Rendering) -> str:
         """All fragments, whatever the browser shows."""
@@ -147,6 +149,7 @@ class PageDiff:
         self.version = rendering.version
         self.rows = {row.dom_id: row.key for row in rendering.rows}
         self.parts = rendering.parts
+        self.is_held = False
         self.card = rendering.card
 
     def _is_other_answer(self, rendering: Rendering) -> bool:
@@ -163,6 +166,11 @@ class PageDiff:
         gone = _growth((0, 0), translation.get_language()) if self.growth and rendering.live is None else ""
         self.growth = "" if gone else self.growth
         return gone
+
+    def held(self) -> str:
+        """A full database holds the answer up: said where the turn's words stand, until the parts come again."""
+        is_new, self.is_held, self.parts = not self.is_held, True, ()
+        return render_to_string("live/held.html") if is_new else ""
 
     def lacks(self, at: int, thought_at: int) -> bool:
         """Is text missing between what the browser shows and this position?"""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.db.backends.signals import connection_created
 
 from dialogs.common.threads import close_threads
@@ -35,3 +36,16 @@ def bound(connection: Any, pages: int = 1, **_signal: Any) -> None:
     """At least what it has now. Without Django's cursor, so that it may be called beside an event loop too."""
     if connection.connection:
         connection.connection.execute(f"PRAGMA max_page_count = {pages}")
+
+
+def full_error() -> OperationalError:
+    """As Django raises it: SQLite's own error is its cause."""
+    small = sqlite3.connect(":memory:")
+    small.execute("PRAGMA max_page_count = 1")
+    try:
+        small.execute("CREATE TABLE rows (id)")
+    except sqlite3.OperationalError as error:
+        found = OperationalError(str(error))
+        found.__cause__ = error
+    small.close()
+    return found

@@ -157,6 +157,7 @@ def begin_a_new_course_with_the_rule(page: Page) -> None:
     page.wait_for_load_state()
     page.get_by_label("Dialog actions").click()
     page.get_by_role("link", name="Begin a new course…").click()
+    expect(page.locator(".choice .hint").first).to_have_css("display", "block")
     page.get_by_role("button", name="Begin a new course").click()
 
     head = page.locator("#course-2")

@@ -74,6 +74,14 @@ def test_an_event_tells_numbers_and_the_kind_of_error(staff: Client, run: Compac
     assert "estimated 4,321, ProviderError" in staff.get("/admin/health/contextevent/").content.decode()
 
 
+def test_the_numbers_of_an_event_are_named_in_the_language_of_the_page(staff: Client, run: CompactionRun) -> None:
+    ContextEvent.objects.update(estimated=4321, facts={"failures": 3, "of_another_version": 7})
+
+    page = staff.get("/admin/health/contextevent/", headers={"accept-language": "zh-hans"}).content.decode()
+
+    assert "估算 4,321, 失败次数 3, of_another_version 7" in page
+
+
 def test_the_settings_lead_to_their_page(staff: Client, run: CompactionRun) -> None:
     assert 'href="/settings/context/"' in staff.get("/admin/health/contextsettings/").content.decode()
 

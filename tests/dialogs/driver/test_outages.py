@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Timer
 from typing import Any
 
 import pytest
+from channels.layers import get_channel_layer
 from django.conf import LazySettings
 from django.db import InterfaceError, OperationalError, connection
 from django.utils import timezone
 
 from dialogs.common import threads
+from dialogs.common.broadcast import group_name
 from dialogs.driver import generate, streaming
 from dialogs.models import Dialog, Generation, Message
 from dialogs.turns.writes import generations, lease
 from tests.dialogs.driver.conftest import USAGE, Play, ask, drive_until_idle
 from tests.dialogs.driver.test_crashes import drive_to_the_end
+from tests.dialogs.full_database import full_error
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 SLOWLY = {"text": ["word "] * 20, "delay": 0.05, "usage": USAGE}
 AWAY = OperationalError("connection refused")
-Outage = Callable[[object, str, int], list[int]]
+Outage = Callable[..., list[int]]
 
 
 @pytest.fixture
@@ -34,14 +38,14 @@ def outage(monkeypatch: pytest.MonkeyPatch) -> Outage:
     monkeypatch.setattr(threads, "AGAIN_SECONDS", 0.05)
     monkeypatch.setattr(streaming, "FLUSH_EVERY_SECONDS", 0.3)
 
-    def fail(module: object, name: str, times: int) -> list[int]:
+    def fail(module: object, name: str, times: int, error: Exception = AWAY) -> list[int]:
         real = getattr(module, name)
         failures: list[int] = []
 
         def called(*args: Any, **kwargs: Any) -> Any:
             if len(failures) < times:
                 failures.append(len(failures))
-                raise AWAY if len(failures) % 2 else InterfaceError("connection already closed")
+                raise error if len(failures) % 2 else InterfaceError("connection already closed")
             return real(*args, **kwargs)
 
         monkeypatch.setattr(module, name, called)
@@ -134,6 +138,29 @@ def test_an_answer_that_cannot_be_stored_for_long_is_asked_for_anew(
     assert list(Message.objects.values_list("content", flat=True)) == ["Hello", "Hi."]
     assert list(Generation.objects.values_list("status", flat=True)) == ["interrupted", "finished"]
     assert len(requests()) == 2
+
+
+@pytest.mark.parametrize(("error", "heard"), [(full_error(), True), (AWAY, False)], ids=["full", "away"])
+def test_whoever_looks_on_hears_that_an_answer_is_held_while_the_database_is_full(
+    dialog: Dialog, play: Play, outage: Outage, error: Exception, heard: bool
+) -> None:
+    play({"text": "Hi.", "usage": USAGE})
+    ask(dialog)
+    outage(generations, "finish", 2, error)
+    seen: list[str] = []
+
+    async def watch() -> None:
+        layer: Any = get_channel_layer()
+        channel = await layer.new_channel()
+        await layer.group_add(group_name(dialog.pk), channel)
+        while await dialog.messages.filter(role="assistant").acount() == 0:
+            with suppress(TimeoutError):
+                seen.append((await asyncio.wait_for(layer.receive(channel), 0.5))["type"])
+
+    drive_until_idle(dialog, beside=watch)
+
+    assert ("dialog.held" in seen) is heard
+    assert [message.content for message in dialog.messages.all()] == ["Hello", "Hi."]
 
 
 # --- A lease that ran out while nobody could renew it ---

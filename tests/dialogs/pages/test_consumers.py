@@ -20,7 +20,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.test import Client
 
-from dialogs.common.broadcast import dialog_changed, stream_state
+from dialogs.common.broadcast import all_sent, answer_held, dialog_changed, stream_state
 from dialogs.driver.writes.courses import set_handover_away, start_course
 from dialogs.models import Dialog, Generation
 from dialogs.pages import consumers, live_view
@@ -31,6 +31,7 @@ from dialogs.turns.writes.messages import post_message
 from dominds.asgi import application
 from tests.builders import a_generation, an_answer
 from tests.dialogs.dom import Page
+from tests.dialogs.full_database import full_error
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -299,6 +300,24 @@ async def test_what_no_record_holds_yet_waits_for_the_next_state(dialog: Dialog,
         await stream_state(dialog.pk, generation_id=live.pk, seq=10, text="Once upon a time", reasoning="")
 
         assert "the end" not in await until(socket, "Once upon a time")
+
+
+async def test_while_the_database_is_full_the_page_says_once_that_the_answer_is_held_and_then_shows_it(
+    dialog: Dialog, live: Generation, alices: str
+) -> None:
+    async with watching(dialog, alices) as socket:
+        await until(socket, 'id="live"')
+
+        for _second in range(2):
+            answer_held(dialog.pk, full_error())
+            await all_sent()
+        frame = await until(socket, "is full")
+        assert await socket.receive_nothing(timeout=0.3)
+        await in_db(finished)(dialog, live)
+        after = await until(socket, 'id="turn"')
+
+    assert 'id="turn-words"' in frame
+    assert "is full" not in after
 
 
 async def test_the_meter_grows_with_the_answer_hatched_and_about(dialog: Dialog, live: Generation, alices: str) -> None:
