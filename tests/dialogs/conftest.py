@@ -11,8 +11,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from dialogs.models import Agent, Course, Dialog
+from dialogs.models import Agent, Course, Dialog, Message
 from dialogs.pages import accounts
+from tests.dialogs.compacting_builders import a_history
 
 Maker = Callable[..., Dialog]
 
@@ -69,3 +70,9 @@ def a_long_line(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iter
     accounts._hashing.submit(over.wait, 60)
     yield
     over.set()
+
+
+@pytest.fixture
+def history(dialog: Dialog) -> list[Message]:
+    """Twelve questions with their answers; the dialog is at rest."""
+    return a_history(dialog, pairs=12)

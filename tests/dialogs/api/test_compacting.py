@@ -283,15 +283,6 @@ async def test_an_answer_that_does_not_end_is_ended_with_both_numbers(
     assert [reason for reason in finishes if reason] == ["length"]
 
 
-async def test_thoughts_that_fill_the_window_are_no_answer(small_client: Client, play: Play) -> None:
-    read = await sync_to_async(play)({"reasoning": LONG_ANSWER, "text": "Never said."}, said(700, "Yes."))
-
-    chunks = await small_client.stream(*HALF_FULL)
-
-    assert text_of(chunks) == "Yes."
-    assert len(contents(read()[1])) < len(contents(read()[0]))
-
-
 async def test_thoughts_without_end_are_told_as_an_error(small_client: Client, play: Play) -> None:
     await sync_to_async(play)({"reasoning": LONG_ANSWER * 4, "text": "Never said."})
 

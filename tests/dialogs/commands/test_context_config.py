@@ -71,23 +71,16 @@ def test_what_agents_have_of_their_own_goes_along(agent: Agent, tmp_path: Path) 
             ":2: agents.helper: There is no such str",
         ),
         ("agents: 3\n", ":1: agents: "),
+        ("context_config:\n  min_limit: 1\n", ":2: context_config.min_limit: Must be a whole number"),
     ],
 )
-def test_an_agents_settings_that_make_no_sense_are_told_with_their_line(
+def test_settings_that_make_no_sense_are_told_with_their_line(
     agent: Agent, tmp_path: Path, text: str, told: str
 ) -> None:
     file = tmp_path / "bad.yaml"
     file.write_text(text)
 
     with pytest.raises(CommandError, match=re.escape(f"bad.yaml{told}")):
-        run("import", str(file))
-
-
-def test_a_file_that_makes_no_sense_is_told_with_its_line(db: Any, tmp_path: Path) -> None:
-    file = tmp_path / "bad.yaml"
-    file.write_text("context_config:\n  min_limit: 1\n")
-
-    with pytest.raises(CommandError, match=r"bad\.yaml:2: context_config\.min_limit: Must be a whole number"):
         run("import", str(file))
 
     assert not SettingsChange.objects.exists()

@@ -10,7 +10,7 @@ import pytest
 from channels.db import database_sync_to_async as in_db
 from django.utils import timezone
 
-from dialogs.models import LLM, Agent, Dialog, Generation, Message, QueuedMessage
+from dialogs.models import LLM, Dialog, Generation, Message, QueuedMessage
 from dialogs.turns.writes.messages import edit_message, post_message, request_stop, retry
 from health.models import HealthReading
 from tests.builders import a_generation
@@ -82,14 +82,6 @@ def test_the_provider_gets_the_instructions_and_the_branch(dialog: Dialog, play:
     before = [("system", "You help."), ("user", "One"), ("assistant", "Hi.")]
     said = [[(message["role"], message["content"]) for message in request["messages"]] for request in requests()]
     assert said[1:] == [[*before, ("user", "Two")], [*before, ("user", "Three")]]
-
-
-def test_an_agent_without_instructions_sends_no_system_message(dialog: Dialog, agent: Agent, play: Play) -> None:
-    requests = play({"text": "Hi."})
-    Agent.objects.update(instructions="  ")
-    ask_and_drive(dialog)
-
-    assert [message["role"] for message in requests()[0]["messages"]] == ["user"]
 
 
 def test_a_stopped_answer_keeps_what_came(dialog: Dialog, play: Play) -> None:

@@ -27,10 +27,6 @@ def test_a_taken_port_is_said_with_another_to_try(taken_port: int) -> None:
         prepare.check_port("127.0.0.1", taken_port)
 
 
-def test_a_free_port_is_fine() -> None:
-    prepare.check_port("127.0.0.1", probes.free_port())
-
-
 def test_an_address_of_another_machine_is_said() -> None:
     with pytest.raises(CannotStart, match=r"Cannot listen on 192\.0\.2\.1"):
         prepare.check_port("192.0.2.1", 8000)
@@ -49,10 +45,6 @@ def test_a_data_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 
     with pytest.raises(CannotStart, match="set DOMINDS_DATA_DIR to another folder"):
         prepare.check_writable(file / "data")
-
-
-def test_what_is_installed_is_found() -> None:
-    prepare.check_programs(demo=True)
 
 
 def test_a_program_that_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,13 +116,6 @@ def test_a_server_on_every_address_is_told_to_name_them(monkeypatch: pytest.Monk
 
     assert "DOMINDS_ALLOWED_HOSTS" in said
     assert silent == obeyed == ""
-
-
-def test_nobody_answers_where_nobody_listens() -> None:
-    port = probes.free_port()
-
-    assert not probes.page_answers(f"http://127.0.0.1:{port}/healthz")
-    assert not probes.redis_answers(f"redis://127.0.0.1:{port}/0")
 
 
 def test_what_an_earlier_start_left_open_is_closed_to_others(tmp_path: Path) -> None:

@@ -22,6 +22,15 @@ def numbers(reminders: list[Reminder]) -> list[int]:
     return [reminder.number for reminder in reminders]
 
 
+def test_removed_ones_come_apart_the_last_removed_first(dialog: Dialog) -> None:
+    note(dialog, 4)
+    for number in (3, 1):
+        remove_reminder(dialog=dialog, number=number)
+
+    assert numbers(kept_reminders(dialog.pk)) == [2, 4]
+    assert numbers(removed_reminders(dialog.pk)) == [1, 3]
+
+
 def test_a_long_past_does_not_lengthen_the_list_of_removed_ones(dialog: Dialog) -> None:
     for number in range(1, SHOWN_REMOVED + 3):
         note(dialog)

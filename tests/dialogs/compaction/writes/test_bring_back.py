@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import User
 
-from dialogs.common.errors import DialogBusy, DialogError
+from dialogs.common.errors import DialogError
 from dialogs.compaction.work import perform
 from dialogs.compaction.writes.bring_back import bring_back, line_with
 from dialogs.compaction.writes.manual_compaction import request
@@ -24,12 +24,6 @@ from tests.builders import a_call, a_course
 from tests.dialogs.compacting_builders import a_history, guard
 
 Status = CompactionRun.Status
-
-
-@pytest.fixture
-def history(dialog: Dialog) -> list[Message]:
-    """Twelve questions with their answers; the dialog is at rest."""
-    return a_history(dialog, pairs=12)
 
 
 @pytest.fixture
@@ -256,13 +250,6 @@ def test_what_does_not_fit_is_refused_with_the_numbers(alice: User, dialog: Dial
         bring_back(dialog=dialog, message_id=vast.pk, by=alice)
 
     assert not MessageMark.objects.exists()
-
-
-def test_while_the_agent_answers_nothing_is_brought_back(alice: User, dialog: Dialog, lost: Message) -> None:
-    post_message(dialog=dialog, content="Go on")
-
-    with pytest.raises(DialogBusy):
-        bring_back(dialog=dialog, message_id=lost.pk, by=alice)
 
 
 @pytest.mark.parametrize(

@@ -25,12 +25,6 @@ from tests.dialogs.compacting_builders import RULE, a_history, estimated, guard,
 Status = CompactionRun.Status
 
 
-@pytest.fixture
-def history(dialog: Dialog) -> list[Message]:
-    """Twelve questions with their answers; the dialog is at rest."""
-    return a_history(dialog, pairs=12)
-
-
 def sent(dialog: Dialog) -> list[str]:
     """The texts that the next request would send after the system message."""
     return [piece.content for piece in present_context(dialog_to_drive(dialog.pk)).pieces]

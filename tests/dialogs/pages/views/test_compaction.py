@@ -26,11 +26,6 @@ BOTH = pytest.mark.parametrize("headers", [{}, HTMX], ids=["plain", "htmx"])
 
 
 @pytest.fixture
-def history(dialog: Dialog) -> list[Message]:
-    return a_history(dialog, pairs=12)
-
-
-@pytest.fixture
 def draft(alice: User, dialog: Dialog, history: list[Message]) -> CompactionRun:
     run = request(dialog=dialog, by=alice, preview=True)
     perform(run.pk, embedder="static")

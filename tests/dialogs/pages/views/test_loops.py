@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from dialogs.api.writes.api_keys import create_key
 from dialogs.models import Dialog
 from dialogs.turns.writes.autonomous import start_run
 from dialogs.turns.writes.events import log
 from dialogs.turns.writes.messages import post_message
 from health.loops import SignKind
 from tests.builders import an_answer
-from tests.client_dialogs import answered, ask, user
 from tests.dialogs.pages.views.pages import page
 
 SEEN = [
@@ -93,12 +90,3 @@ def test_the_events_page_gives_the_cause(as_alice: Client, dialog: Dialog) -> No
 
     assert "LOOP_DETECTED" in text
     assert " ".join(SAID) in text
-
-
-def test_a_clients_dialog_shows_none(as_alice: Client, alice: User, dialog: Dialog) -> None:
-    key, _secret = create_key(owner=alice, name="aider")
-    theirs = ask(key, dialog.llm, user("Hello"))
-    answered(theirs)
-    found_in(theirs)
-
-    assert SAID[0] not in page(as_alice, url(theirs)).text

@@ -13,16 +13,10 @@ from dialogs.pages.rendering import _made
 from dialogs.templatetags.dialog_tags import NO_DIALOG, NO_GENERATION, NO_MESSAGE
 from dialogs.turns.writes.messages import post_message
 from tests.builders import an_answer
-from tests.dialogs.compacting_builders import a_history
 from tests.dialogs.pages.views.pages import Page, menus, page
 
 # What a message's menu takes of the page, and what the entries of all take together.
 MOST_BYTES_OF_A_MENU, MOST_BYTES_OF_THE_ENTRIES = 600, 6_000
-
-
-@pytest.fixture
-def history(dialog: Dialog) -> list[Message]:
-    return a_history(dialog, pairs=12)
 
 
 def html_of(client: Client, dialog: Dialog, query: str = "") -> str:

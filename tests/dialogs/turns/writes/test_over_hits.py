@@ -117,15 +117,6 @@ def test_who_declines_in_one_dialog_is_asked_in_another(dialog: Dialog) -> None:
     assert not is_fresh_start_offered(dialog)
 
 
-def test_a_declined_offer_is_gone(dialog: Dialog) -> None:
-    earlier(dialog, 2, 1)
-    over_hit(dialog)
-
-    decline(dialog=dialog)
-
-    assert not is_fresh_start_offered(dialog)
-
-
 def test_an_offer_that_was_taken_is_gone(dialog: Dialog) -> None:
     earlier(dialog, 2, 1)
     over_hit(dialog)

@@ -13,7 +13,6 @@ from dialogs.learning.reads.figures import MOST_PAIRS, Durations, Figures, rows,
 from dialogs.learning.reads.series import Scope
 from dialogs.models import Agent, Dialog
 from health.models import ContextEvent, LlmCalibration
-from tests.dialogs.compacting_builders import guard
 from tests.dialogs.compaction_runs import a_run, a_step
 from tests.dialogs.learning.reads.insights.conftest import Maker
 
@@ -47,15 +46,6 @@ def test_each_agent_with_its_llm_is_a_row_and_all_together_another(
     assert found.total == row.figures
 
 
-def test_where_nobody_was_guarded_over_hits_are_unknown_not_none(mine: Scope, measured: Maker) -> None:
-    measured(300)
-
-    figures = table(mine).total
-
-    assert figures.generations == 1
-    assert [figures.over_hits, figures.saved_tokens, figures.reward.value, figures.coherence.value] == [None] * 4
-
-
 def test_neither_a_compaction_by_hand_nor_a_refusal_tells_that_somebody_was_guarded(
     mine: Scope, happened: Maker, compacted: Maker
 ) -> None:
@@ -65,17 +55,6 @@ def test_neither_a_compaction_by_hand_nor_a_refusal_tells_that_somebody_was_guar
     figures = table(mine).total
 
     assert (figures.over_hits, figures.warnings, figures.overflows) == (None, None, 1)
-
-
-def test_who_is_guarded_and_well_has_none(dialog: Dialog, mine: Scope, measured: Maker) -> None:
-    guard(dialog, limit=4000)
-    measured(300)
-
-    found = table(mine)
-
-    (row,) = found.pairs
-    assert (row.figures.over_hits, row.figures.warnings, row.figures.overflows) == (0, 0, 0)
-    assert found.total == row.figures
 
 
 def test_who_is_guarded_no_longer_and_had_a_warning_had_no_over_hit(mine: Scope, happened: Maker) -> None:
