@@ -7,6 +7,7 @@ codes are put through gettext when shown.
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 from typing import Any
 
@@ -31,6 +32,8 @@ FULL: dict[str, tuple[object, ...]] = {
     "sqlstate": ("53100",),
     "errno": (errno.ENOSPC, errno.EDQUOT),
 }
+# The system's words for it, which Redis passes on.
+NO_SPACE = os.strerror(errno.ENOSPC)
 
 
 def is_full(error: BaseException | None) -> bool:

@@ -24,9 +24,11 @@ from django.core.exceptions import SuspiciousOperation
 from django.db.models import Count, Sum
 from django.http import HttpRequest, QueryDict
 from django.utils import translation
+from redis.exceptions import RedisError
 
 from dialogs.common.broadcast import LISTS, group_name
 from dialogs.common.channel_layer import end
+from dialogs.common.errors import NO_SPACE
 from dialogs.common.threads import on_lent_thread as in_db
 from dialogs.models import Dialog
 from dialogs.pages.live_view import BatchedReads, ListDiff, PageDiff, Rendering, card_of, render_dialog, visible_version
@@ -108,8 +110,17 @@ class Watcher(AsyncWebsocketConsumer):
             with self._redis_away():
                 if time.monotonic() - self.sent_at > SILENT_SECONDS:
                     await self._send(SIGN_OF_LIFE)
-                await self._join()
-                await self.channel_layer.send(self.channel_name, {"type": "dialog.look"})
+                try:
+                    await self._join()
+                    await self.channel_layer.send(self.channel_name, {"type": "dialog.look"})
+                except RedisError as error:
+                    # On a full disk Redis takes nothing, so nobody else can say so.
+                    if NO_SPACE in str(error):
+                        await self._tell_full()
+                    raise
+
+    async def _tell_full(self) -> None:
+        """The disk is full."""
 
     async def _leave(self) -> None:
         """End the polling task, however the socket was closed."""
@@ -181,6 +192,10 @@ class DialogConsumer(Watcher):
     async def dialog_held(self, event: dict[str, Any]) -> None:
         with translation.override(self.language):
             await self._send(self.screen.held())
+
+    async def _tell_full(self) -> None:
+        if self.screen.generation_id is not None:
+            await self.dialog_held({})
 
     def _lacks_before(self, event: dict[str, Any]) -> bool:
         is_this = event["generation"] == self.screen.generation_id

@@ -19,6 +19,7 @@ from django.conf import LazySettings, settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.test import Client
+from redis.exceptions import ResponseError
 
 from dialogs.common.broadcast import all_sent, answer_held, dialog_changed, stream_state
 from dialogs.driver.writes.courses import set_handover_away, start_course
@@ -318,6 +319,20 @@ async def test_while_the_database_is_full_the_page_says_once_that_the_answer_is_
 
     assert 'id="turn-words"' in frame
     assert "is full" not in after
+
+
+async def test_a_disk_that_is_full_for_redis_too_is_said_on_the_page_of_an_answer_that_is_made(
+    dialog: Dialog, live: Generation, alices: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(_consumer: object) -> None:
+        raise ResponseError("MISCONF Errors writing to the AOF file: No space left on device")
+
+    monkeypatch.setattr(consumers, "LOOK_EVERY_SECONDS", 0.2)
+    async with watching(dialog, alices) as socket:
+        await until(socket, 'id="live"')
+        monkeypatch.setattr(consumers.DialogConsumer, "_join", full)
+
+        await until(socket, "is full")
 
 
 async def test_the_meter_grows_with_the_answer_hatched_and_about(dialog: Dialog, live: Generation, alices: str) -> None:
