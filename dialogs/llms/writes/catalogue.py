@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,9 @@ BUILT_IN = Path(settings.BASE_DIR) / "dominds" / "defaults.yaml"
 OURS = (Origin.CATALOGUE, Origin.FILE)
 
 
-def load_catalogue() -> CatalogueReport:
+def load_catalogue() -> None:
     """Write both files to the rows. Raises CatalogueError, and writes nothing, if one is wrong."""
-    return write_catalogue(_catalogue())
+    write_catalogue(_catalogue())
 
 
 def catalogue_problem() -> CatalogueError | None:
@@ -85,39 +85,21 @@ class SourcedProvider:
     origin: str
 
 
-@dataclass(kw_only=True)
-class CatalogueReport:
-    """What a load did, by the names of the rows. `kept` are an admin's own rows with a name of the catalogue's."""
-
-    added: list[str] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)
-    switched_off: list[str] = field(default_factory=list)
-    kept: list[str] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        parts = {"added": self.added, "changed": self.changed, "switched off": self.switched_off, "kept": self.kept}
-        said = [f"{what} {len(names)} ({', '.join(names)})" for what, names in parts.items() if names]
-        return "; ".join(said) or "nothing to do"
-
-
 @transaction.atomic
-def write_catalogue(catalogue: Mapping[str, SourcedProvider]) -> CatalogueReport:
+def write_catalogue(catalogue: Mapping[str, SourcedProvider]) -> None:
     """Make the rows follow the catalogue. Two reads and no write when nothing has changed."""
-    report = CatalogueReport()
     providers = {row.name: row for row in Provider.objects.all()}
     llms = {(row.provider_id, row.model_id): row for row in LLM.objects.select_related("provider")}
     for name, sourced in catalogue.items():
         row = providers.get(name) or Provider(name=name, origin=sourced.origin)
         if row.origin not in OURS:
-            report.kept.append(name)
             continue
-        _follow(row, _provider_values(sourced.entry), origin=sourced.origin, report=report)
+        _follow(row, _provider_values(sourced.entry), origin=sourced.origin)
         for model_id, entry in sourced.entry.models.items():
             llm = llms.get((row.pk, model_id)) or LLM(provider=row, model_id=model_id, origin=sourced.origin)
             if llm.origin in OURS:
-                _follow(llm, _model_values(entry), origin=sourced.origin, report=report)
-    _switch_off(catalogue, providers=list(providers.values()), llms=list(llms.values()), report=report)
-    return report
+                _follow(llm, _model_values(entry), origin=sourced.origin)
+    _switch_off(catalogue, providers=list(providers.values()), llms=list(llms.values()))
 
 
 def _provider_values(entry: ProviderEntry) -> dict[str, Any]:
@@ -138,7 +120,7 @@ def _model_values(entry: ModelEntry) -> dict[str, Any]:
     return values
 
 
-def _follow(row: Provider | LLM, values: Mapping[str, Any], *, origin: str, report: CatalogueReport) -> None:
+def _follow(row: Provider | LLM, values: Mapping[str, Any], *, origin: str) -> None:
     """Set what was not edited here, and remember what the catalogue says now."""
     is_new = row.pk is None
     before = _state(row, values)
@@ -148,7 +130,6 @@ def _follow(row: Provider | LLM, values: Mapping[str, Any], *, origin: str, repo
     row.catalogue_values, row.origin = dict(values), origin
     if is_new or before != _state(row, values):
         row.save()
-        (report.added if is_new else report.changed).append(_name(row))
 
 
 def _state(row: Provider | LLM, values: Mapping[str, Any]) -> list[Any]:
@@ -170,9 +151,7 @@ def _set(row: Provider | LLM, name: str, value: Any) -> None:
         row.context_length_source = WindowSource.FILE if value else ""
 
 
-def _switch_off(
-    catalogue: Mapping[str, SourcedProvider], *, providers: list[Provider], llms: list[LLM], report: CatalogueReport
-) -> None:
+def _switch_off(catalogue: Mapping[str, SourcedProvider], *, providers: list[Provider], llms: list[LLM]) -> None:
     """Rows that came from a catalogue which no longer names them. An admin who switched one on again keeps it."""
     gone: list[Provider | LLM] = [row for row in providers if row.name not in catalogue]
     gone += [
@@ -185,8 +164,3 @@ def _switch_off(
             row.enabled = False
             row.catalogue_values = {**row.catalogue_values, "enabled": False}
             row.save(update_fields=["enabled", "catalogue_values"])
-            report.switched_off.append(_name(row))
-
-
-def _name(row: Provider | LLM) -> str:
-    return row.slug if isinstance(row, LLM) else row.name

@@ -1,4 +1,4 @@
-"""`manage.py provider` and `manage.py load_catalogue`, against a real server on loopback."""
+"""`manage.py provider`, against a real server on loopback."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ import json
 import threading
 from collections.abc import Iterator
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
-from django.test import override_settings
 
 from dialogs.llms.guard import cuts_silently
 from dialogs.llms.writes.providers import add_llm, add_provider
@@ -236,16 +234,3 @@ def test_listing_shows_services_models_and_windows(llm: LLM) -> None:
 def test_nothing_to_show_is_said(db: None) -> None:
     assert run("provider", "list") == "There is no provider yet.\n"
     assert run("provider", "check") == "There is no provider to check.\n"
-
-
-def test_loading_the_catalogue_says_what_it_did(db: None) -> None:
-    assert run("load_catalogue").startswith("Catalogue: added ")
-    assert run("load_catalogue") == "Catalogue: nothing to do.\n"
-
-
-def test_a_wrong_catalogue_is_one_clear_line(db: None, tmp_path: Path) -> None:
-    path = tmp_path / "llm.yaml"
-    path.write_text("providers:\n  a: 5\n")
-
-    with override_settings(DOMINDS_LLM_FILE=path), pytest.raises(CommandError, match=r"line 2: providers\.a: must be"):
-        run("load_catalogue")

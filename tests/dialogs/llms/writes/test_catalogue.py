@@ -77,24 +77,20 @@ def test_loading_again_changes_nothing_and_asks_little(file: Path, django_assert
     load_catalogue()
 
     with django_assert_max_num_queries(4):  # two reads and the savepoint
-        report = load_catalogue()
-
-    assert str(report) == "nothing to do"
+        load_catalogue()
 
 
 def test_an_override_takes_the_place_of_a_whole_provider(file: Path) -> None:
     load_catalogue()
     write(file)
 
-    report = load_catalogue()
+    load_catalogue()
 
     provider = Provider.objects.get(name="openai")
     assert (provider.label, provider.base_url, provider.origin) == ("Our gateway", "http://gateway.internal/v1", "file")
     assert list(provider.llms.filter(enabled=True).values_list("model_id", flat=True)) == ["ours"]
     assert llm("local/tiny").optimal_max_tokens == 3072
-    assert "openai" in report.changed
-    assert "local/tiny" in report.added
-    assert "openai/gpt-5.5" in report.switched_off
+    assert not llm("openai/gpt-5.5").enabled
 
 
 def test_removing_the_override_restores_the_default(file: Path) -> None:
@@ -119,11 +115,10 @@ def test_a_changed_file_changes_the_rows(file: Path) -> None:
     load_catalogue()
 
     write(file, window=8192)
-    report = load_catalogue()
+    load_catalogue()
 
     assert llm("local/tiny").context_length == 8192
     assert llm("local/tiny").optimal_max_tokens == 6144
-    assert report.changed == ["local/tiny"]
 
 
 def test_what_an_admin_edited_stays(file: Path) -> None:
@@ -155,10 +150,9 @@ def test_a_window_read_from_the_server_comes_before_the_file_s(file: Path) -> No
     load_catalogue()
 
     record_limits(llm=llm("local/tiny"), facts=ModelFacts(model_id="tiny", context_length=2048))
-    report = load_catalogue()
+    load_catalogue()
 
     assert llm("local/tiny").context_length == 2048
-    assert str(report) == "nothing to do"
 
 
 def test_what_an_admin_switched_off_stays_off_and_on_stays_on(file: Path) -> None:
@@ -179,11 +173,10 @@ def test_what_an_admin_switched_off_stays_off_and_on_stays_on(file: Path) -> Non
 def test_an_admin_s_own_provider_of_the_same_name_is_left_alone(file: Path) -> None:
     Provider.objects.create(name="openai", kind="openai", base_url="http://mine")
 
-    report = load_catalogue()
+    load_catalogue()
 
     assert Provider.objects.get(name="openai").base_url == "http://mine"
     assert not LLM.objects.filter(provider__name="openai").exists()
-    assert report.kept == ["openai"]
 
 
 def test_an_admin_s_own_model_in_a_provider_of_the_catalogue_is_left_alone(file: Path) -> None:
