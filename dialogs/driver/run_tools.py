@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import random
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any
 from uuid import uuid5
 
 import jsonschema
@@ -22,12 +21,12 @@ from dialogs.agents.tools.base import Arguments, DialogTool, OutsideTool, Tool, 
 from dialogs.agents.tools.registry import tools_for
 from dialogs.common.errors import DialogError
 from dialogs.common.threads import in_db
+from dialogs.driver.retries import with_retries
 from dialogs.driver.streaming import end
 from dialogs.driver.writes import rounds
 from dialogs.models import ToolCall
 from dialogs.transcript.reads.tool_calls import ASK_HUMAN, CLEAR_MIND, NO_SUCH_TOOL, UNFIT, UNREADABLE, calls_of
 from dialogs.turns.reads.turns import dialog_to_drive, is_message_waiting, is_stop_requested, seconds_left
-from dialogs.turns.state import backoff
 from dialogs.turns.writes.lease import Claim, LeaseLost
 from health.compaction.config import RetryPolicy
 from health.configured import context_config
@@ -40,10 +39,8 @@ BEGUN_BEFORE = (
     "meanwhile. Read that first."
 )
 NO_MORE_ROUNDS = "Refused: this turn has made too many rounds of tool calls. Answer the person with what you have."
-NOT_KNOWN = "Whether it did anything is not known, so it was not tried again."
 # The same each time, so that equal refusals can be seen to be equal.
 CORRECT_IT = "Correct it, or answer the person in words: the fourth such round in a row ends the turn."
-Result = TypeVar("Result")
 
 
 async def run_tools(claim: Claim, *, refused: bool) -> None:
@@ -257,58 +254,3 @@ async def ask_person(claim: Claim, call: ToolCall, arguments: Arguments) -> None
 
     policy = await in_db(_policy)(ASK_HUMAN, ASK_QUESTION)
     await with_retries(deliver, policy=policy, is_safe=True, on_wait=on_wait)
-
-
-def next_wait(
-    error: TransientError, *, attempt: int, policy: RetryPolicy, is_safe: bool, chance: float
-) -> float | None:
-    """Seconds until the next try after this one failed, or None to give up.
-
-    The wait is the backoff times `chance`, in [0, 1), so that calls that failed together do not retry together.
-    """
-    if attempt >= policy.max_attempts or not (is_safe or error.unsent):
-        return None
-    return backoff(
-        failures=attempt,
-        base=policy.backoff_base_seconds,
-        most=policy.max_delay_seconds,
-        wished=error.retry_after,
-        share=chance,
-    )
-
-
-async def with_retries(
-    make: Callable[[int], Awaitable[Result]],
-    *,
-    policy: RetryPolicy,
-    is_safe: bool,
-    on_wait: Callable[[int, float], Awaitable[None]],
-    first: int = 1,
-    after: float = 0.0,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    chance: Callable[[], float] = random.random,
-) -> Result:
-    """Call `make` with the number of the try until one succeeds. Before each wait `on_wait` gets the number of the next
-    try and the seconds. Raises ToolError.
-
-    If a worker died during an earlier try, `first` is the number of the try that is due, `after` so many seconds.
-    """
-    attempt = first
-    if after:
-        await sleep(after)
-    while True:
-        try:
-            return await make(attempt)
-        except TransientError as error:
-            seconds = next_wait(error, attempt=attempt, policy=policy, is_safe=is_safe, chance=chance())
-            if seconds is None:
-                raise ToolError(_last_words(error, attempt=attempt, is_safe=is_safe)) from error
-        attempt += 1
-        await on_wait(attempt, seconds)
-        await sleep(seconds)
-
-
-def _last_words(error: TransientError, *, attempt: int, is_safe: bool) -> str:
-    if not (is_safe or error.unsent):
-        return f"{error} {NOT_KNOWN}"
-    return f"{error} It was tried {attempt} times." if attempt > 1 else str(error)

@@ -18,8 +18,8 @@ from django.utils import timezone
 from dialogs.agents.tools.base import OutsideTool, TransientError, schema
 from dialogs.agents.tools.mcp_servers import ask_all, call_tool, record_all
 from dialogs.driver import run_tools
+from dialogs.driver.retries import NOT_KNOWN, with_retries
 from dialogs.driver.run import drive
-from dialogs.driver.run_tools import NOT_KNOWN, with_retries
 from dialogs.driver.writes import rounds
 from dialogs.models import Agent, Dialog, McpServer, Message, Question, ToolCall
 from dialogs.transcript.reads.tool_calls import call_rows

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialogs.agents.tools.base import ToolError, TransientError
-from dialogs.driver.run_tools import next_wait, with_retries
+from dialogs.driver.retries import next_wait, with_retries
 from health.compaction.config import ContextConfig, RetryPolicy
 
 AWAY = TransientError("The server is away.")
