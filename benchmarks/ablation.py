@@ -46,9 +46,9 @@ def leaning_on_nothing(sources: Any, places: Sequence[Any], *_: Any) -> list[tup
 
 
 def nothing_changed(units: Any) -> Any:
-    from health.compaction.reading.force import Force
+    from health.compaction.reading.force import nothing
 
-    return Force(gone={}, outgrown={}, beside={}, stated=frozenset(), changed=frozenset(), named=frozenset())
+    return nothing("")
 
 
 def nothing_told_anew(units: Any) -> Any:
