@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import shutil
 from collections.abc import Iterator
 from typing import Any
@@ -26,6 +27,16 @@ hypothesis_settings.register_profile("new", deadline=None)
 hypothesis_settings.load_profile("same")
 # One in twenty draws takes a constant of our modules imported by then, which depends on the tests that ran before.
 hypothesis_draws._get_local_constants = hypothesis_draws.Constants
+
+
+class Loggers(dict[str, Any]):
+    """pytest goes through all loggers before each test, while a thread of an earlier one may import what makes more."""
+
+    def values(self) -> Any:
+        return list(super().values())
+
+
+logging.Logger.manager.loggerDict = Loggers(logging.Logger.manager.loggerDict)
 
 # Django makes them once, with the tables; its own flush would make them anew after every test.
 KEPT = {"django_content_type", "auth_permission"}
