@@ -38,7 +38,8 @@ from dialogs.pages.reads.dashboard import (
     strip,
 )
 from dialogs.pages.writes import create_dialog
-from dialogs.transcript.reads.dialogs import SHELVES, Shelf, list_dialogs, meters_of, on_shelf, with_newest
+from dialogs.transcript.reads.dialogs import SHELVES, Shelf, list_dialogs, meters_of, newest_said, on_shelf, with_newest
+from dialogs.transcript.search import query_words, snippet
 from dialogs.transcript.views import key_in, person_of, trash_days
 from dominds.prepared import prepared
 from health.selectors import Meter
@@ -58,6 +59,10 @@ FILTERS = ("level", "doing", "agent", "llm", "client")
 
 @dataclass(frozen=True, kw_only=True)
 class DialogItem(DashboardRow):
+    # Where what was searched for was said last, and the text around it. A later message changes `key` anyway.
+    found: int | None = None
+    snippet: str = ""
+
     @property
     def level(self) -> str:
         """ "" before the first reading."""
@@ -180,7 +185,7 @@ def list_context(user: User | AnonymousUser, asked: ListQuery) -> dict[str, Any]
     else:
         every = overviews_on(asked.shelf, person.pk, newest_first=newest_first)
     left = [one for one in every if asked.takes(one)]
-    items = [DialogItem(**vars(row)) for row in shown(left[: asked.shown])]
+    items = _items(left[: asked.shown], asked.search)
     counted = _strip(every, asked) if asked.shelf in LIVELY else []
     return {
         "asked": asked,
@@ -197,6 +202,13 @@ def list_context(user: User | AnonymousUser, asked: ListQuery) -> dict[str, Any]
         "state": state_of(items, counted),
         "socket_url": _socket_url(asked, items, counted),
     }
+
+
+def _items(some: list[DialogOverview], searched: str) -> list[DialogItem]:
+    said = newest_said([one.pk for one in some], searched) if searched else {}
+    words = query_words(searched)
+    found = {pk: {"found": one.pk, "snippet": snippet(one.content, words)} for pk, one in said.items()}
+    return [DialogItem(**vars(row), **found.get(row.dialog.pk, {})) for row in shown(some)]
 
 
 NO_FILTER = dict.fromkeys(FILTERS, "")
