@@ -15,7 +15,7 @@ from dialogs.api.openapi import document
 from dialogs.models import LLM, Agent, Provider
 from tests.dialogs.api.conftest import Client, Play, a_tool, assistant, calling, long_history, said, user
 from tests.dialogs.api.mutating import CALL, RESULT
-from tests.dialogs.api.test_errors import EVERY_ERROR
+from tests.dialogs.api.test_schemas import EVERY_ERROR
 from tests.imports import ROOT
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]

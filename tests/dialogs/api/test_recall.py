@@ -93,10 +93,11 @@ async def test_a_stream_holds_the_answer_alone_and_the_usage_of_the_last_request
 
 async def test_what_was_looked_up_stays_before_the_model_in_the_next_turn(client: Client, play: Play) -> None:
     read = await sync_to_async(play)(RECALLING, said(140, "71 degrees."), said(150, "Yes."))
-    await client.ask(*HISTORY)
 
+    found = (await client.ask(*HISTORY)).json()
     await client.ask(*HISTORY, assistant("71 degrees."), user("Sure?"))
 
+    assert found["choices"][0]["message"] == {"role": "assistant", "content": "71 degrees."}
     assert [one["role"] for one in read()[2]["messages"]][-5:] == ["user", "assistant", "tool", "assistant", "user"]
     assert await Dialog.objects.acount() == 1
 

@@ -192,9 +192,8 @@ def test_an_agent_that_is_switched_off_cannot_be_chosen(as_alice: Client, agent:
     assert not Dialog.objects.exists()
 
 
-def test_without_an_agent_a_person_is_told_what_to_do(as_alice: Client) -> None:
+def test_without_an_agent_a_person_is_told_what_to_do_and_staff_led_to_the_admin(
+    as_alice: Client, as_sam: Client
+) -> None:
     assert "provider add" in page(as_alice, "/dialogs/new/").text
-
-
-def test_without_an_agent_staff_is_led_to_the_admin(as_sam: Client) -> None:
     assert "/admin/dialogs/agent/add/" in page(as_sam, "/dialogs/new/").links()
