@@ -25,7 +25,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
 from dialogs.llms.reads import choosable_agents
-from dialogs.models import Agent, Dialog
+from dialogs.models import Agent, Dialog, Message
 from dialogs.pages.reads.dashboard import (
     DOING,
     LEVELS,
@@ -59,9 +59,13 @@ FILTERS = ("level", "doing", "agent", "llm", "client")
 
 @dataclass(frozen=True, kw_only=True)
 class DialogItem(DashboardRow):
-    # Where what was searched for was said last, and the text around it. A later message changes `key` anyway.
-    found: int | None = None
-    snippet: str = ""
+    # The newest message that was found. A later one changes `key` anyway.
+    found: Message | None
+    searched: str
+
+    @property
+    def snippet(self) -> str:
+        return snippet(self.found.content, query_words(self.searched)) if self.found else ""
 
     @property
     def level(self) -> str:
@@ -206,9 +210,7 @@ def list_context(user: User | AnonymousUser, asked: ListQuery) -> dict[str, Any]
 
 def _items(some: list[DialogOverview], searched: str) -> list[DialogItem]:
     said = newest_said([one.pk for one in some], searched) if searched else {}
-    words = query_words(searched)
-    found = {pk: {"found": one.pk, "snippet": snippet(one.content, words)} for pk, one in said.items()}
-    return [DialogItem(**vars(row), **found.get(row.dialog.pk, {})) for row in shown(some)]
+    return [DialogItem(**vars(row), found=said.get(row.dialog.pk), searched=searched) for row in shown(some)]
 
 
 NO_FILTER = dict.fromkeys(FILTERS, "")
