@@ -48,15 +48,6 @@ def names(request: dict[str, Any]) -> list[str]:
     return [tool["function"]["name"] for tool in request.get("tools") or ()]
 
 
-async def test_it_is_not_offered_before_there_is_an_archive(make_key: MakeKey, llm: LLM, play: Play) -> None:
-    _key, secret = await sync_to_async(make_key)(offers_recall=True)
-    read = await sync_to_async(play)(said(120, "One."))
-
-    await Client(secret).ask(user("Hello"))
-
-    assert names(read()[0]) == []
-
-
 async def test_it_is_offered_once_a_client_leaves_messages_out_and_finds_these(
     make_key: MakeKey, llm: LLM, play: Play
 ) -> None:
