@@ -79,7 +79,9 @@ def _said(word: str) -> QuerySet[Any]:
 
 
 def on_shelf(owner_id: Any, shelf: Shelf) -> QuerySet[Dialog]:
-    found = Dialog.objects.filter(SHELVES[shelf], owner=owner_id).select_related("agent", "llm__provider", "llm__bounds")
+    found = Dialog.objects.filter(SHELVES[shelf], owner=owner_id).select_related(
+        "agent", "llm__provider", "llm__bounds"
+    )
     return found.order_by("-active_at")
 
 

@@ -310,9 +310,7 @@ def test_a_limit_below_the_window_stands_in_the_tooltips_of_meter_and_lists_in_t
     assert "a limit of 4,096 tokens" in str(with_class(beside, "sidebar-meter")[0]["title"])
 
 
-def test_a_limit_that_a_refusal_taught_stands_in_the_tooltips_and_in_the_panel(
-    as_alice: Client, asked: Dialog
-) -> None:
+def test_a_limit_that_a_refusal_taught_stands_in_the_tooltips_and_in_the_panel(as_alice: Client, asked: Dialog) -> None:
     LLM.objects.update(context_length=8_192, compaction="automatic")
     LlmBounds.objects.create(llm=asked.llm, refused=6_000, refused_at=timezone.now(), accepted=4_000)
     a_reading(asked, 501)
