@@ -41,6 +41,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):
     """A read-only page. Of related rows it shows only the keys; the labels are translated, as by the column's own name
     they would be "Dialog id" in every language. `words`: for a field of codes, what each is called."""
 
+    ordering = ("-pk",)
     words: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     @admin.display(description=_("dialog"), ordering="dialog_id")

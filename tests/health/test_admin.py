@@ -94,6 +94,15 @@ def test_how_exact_a_count_is_is_told_in_words_also_in_the_filter(staff: Client,
     assert ">exact<" not in page
 
 
+def test_the_newest_compaction_is_listed_first(staff: Client, run: CompactionRun) -> None:
+    first, run.pk, run.estimated_before = run.pk, None, 9876
+    run.save()
+
+    page = staff.get("/admin/health/compactionrun/").content.decode()
+
+    assert page.index(f"compactionrun/{run.pk}/") < page.index(f"compactionrun/{first}/")
+
+
 def test_the_settings_lead_to_their_page(staff: Client, run: CompactionRun) -> None:
     assert 'href="/settings/context/"' in staff.get("/admin/health/contextsettings/").content.decode()
 

@@ -106,6 +106,15 @@ def test_what_went_wrong_is_told_in_words_also_in_the_filter(staff: Client, secr
     assert ">rate_limited<" not in page
 
 
+def test_a_generation_is_headed_with_its_state_in_the_language_of_the_page(
+    staff: Client, secret_dialog: Dialog
+) -> None:
+    Generation.objects.update(status="failed")
+    address = f"/admin/dialogs/generation/{secret_dialog.generations.get().pk}/change/"
+
+    assert "/1 失败" in staff.get(address, headers={"accept-language": "zh-hans"}).content.decode()
+
+
 def test_no_page_shows_what_was_said(staff: Client, secret_dialog: Dialog, sam: User) -> None:
     generation = secret_dialog.generations.get()
     agent, llm, owner = secret_dialog.agent, secret_dialog.llm, secret_dialog.owner
