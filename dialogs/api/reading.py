@@ -15,11 +15,19 @@ from django.http import HttpRequest
 
 from dialogs.api.auth import authenticate, require_chat, secret_in
 from dialogs.api.background import is_background, is_summarising
-from dialogs.api.canonical import INSTRUCTIONS, chained, following_on, split
+from dialogs.api.canonical import (
+    DIALOG_HEADER,
+    INSTRUCTIONS,
+    ClientMessage,
+    ClientRequest,
+    chained,
+    chat_in,
+    following_on,
+    split,
+)
 from dialogs.api.errors import ApiError, invalid_request, too_large
 from dialogs.api.model_list import target_of
 from dialogs.api.reads.clients import is_clients_dialog, longest_known
-from dialogs.api.requests import DIALOG_HEADER, ClientMessage, ClientRequest, chat_in
 from dialogs.api.schemas import MAX_MESSAGES, ChatBody, ChatMessage, checked, in_range, read_json
 from dialogs.api.speculation import SpeculativeRequest, speculate
 from dialogs.api.writes.client_turns import HistoryLookup, Target

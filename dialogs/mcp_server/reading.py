@@ -20,8 +20,8 @@ from django.db.models.functions import Left, Length
 from dialogs.common.errors import in_words
 from dialogs.compaction.reads.archive import archived_text
 from dialogs.compaction.reads.compaction_rows import HEAVY, view_texts
-from dialogs.mcp_server import arguments
-from dialogs.mcp_server.results import (
+from dialogs.mcp_server import schemas
+from dialogs.mcp_server.schemas import (
     Call,
     Compaction,
     Compactions,
@@ -142,7 +142,7 @@ def dialog_of(user: User, dialog_id: UUID) -> Dialog:
         raise NotFound(f"There is no dialog {dialog_id}. list_dialogs shows those there are.") from None
 
 
-def list_dialogs(user: User, args: arguments.ListDialogs) -> Dialogs:
+def list_dialogs(user: User, args: schemas.ListDialogs) -> Dialogs:
     page = dialogs_page(user=user, shelf=args.shelf, search=args.query, after=args.cursor, limit=args.limit)
     cursor = cursor_after(page.rows[-1]) if page.has_more else None
     return Dialogs(dialogs=_summaries(page.rows), next_cursor=cursor)
@@ -165,7 +165,7 @@ def _summaries(dialogs: Sequence[Dialog]) -> list[DialogSummary]:
     ]
 
 
-def read_dialog(user: User, args: arguments.ReadDialog) -> Transcript:
+def read_dialog(user: User, args: schemas.ReadDialog) -> Transcript:
     dialog = dialog_of(user, args.dialog_id)
     path = read_tree(dialog.pk).path(dialog.current_leaf_id)
     if args.cursor and args.cursor not in path:
@@ -205,7 +205,7 @@ def cut(text: str, chars: int) -> str:
     return text if len(text) <= chars else f"{text[:chars]}…"
 
 
-def read_message(user: User, args: arguments.ReadMessage) -> MessageText:
+def read_message(user: User, args: schemas.ReadMessage) -> MessageText:
     text = archived_text(dialog_of(user, args.dialog_id), message_id=args.message_id)
     if text is None:
         raise NotFound(f"There is no message {args.message_id} in this dialog.")
@@ -221,7 +221,7 @@ def read_message(user: User, args: arguments.ReadMessage) -> MessageText:
     )
 
 
-def search_archive(user: User, args: arguments.SearchArchive) -> SearchHits:
+def search_archive(user: User, args: schemas.SearchArchive) -> SearchHits:
     dialog = dialog_of(user, args.dialog_id)
     end = args.cursor + args.limit
     hits = search(dialog.pk, args.query, limit=end + 1, removed_only=not args.also_current, any_word=args.any_word)
@@ -236,13 +236,13 @@ def _search_hit(hit: Hit) -> SearchHit:
     )
 
 
-def recall(user: User, args: arguments.Recall) -> Recalled:
+def recall(user: User, args: schemas.Recall) -> Recalled:
     dialog = _named(user, args)
     found = recalled(dialog, args.query, limit=args.limit)
     return Recalled(dialog=dialog.pk, passages=[_recalled_passage(passage) for passage in found])
 
 
-def _named(user: User, args: arguments.Recall) -> Dialog:
+def _named(user: User, args: schemas.Recall) -> Dialog:
     """The dialog by its id, else the newest with this client's chat name."""
     if args.dialog_id:
         try:
@@ -264,7 +264,7 @@ def _recalled_passage(passage: ArchivePassage) -> RecalledPassage:
     )
 
 
-def list_readings(user: User, args: arguments.ListReadings) -> Readings:
+def list_readings(user: User, args: schemas.ListReadings) -> Readings:
     dialog = dialog_of(user, args.dialog_id)
     newest = reversed(history_before(dialog.pk, limit=args.limit + 1, before=args.cursor))
     page = page_of(newest, args.limit)
@@ -288,7 +288,7 @@ def _reading(point: Point) -> Reading:
     )
 
 
-def list_compactions(user: User, args: arguments.ListCompactions) -> Compactions:
+def list_compactions(user: User, args: schemas.ListCompactions) -> Compactions:
     dialog = dialog_of(user, args.dialog_id)
     page = runs_page(dialog, before=args.cursor, limit=args.limit)
     in_force = runs_in_force(dialog)
@@ -316,7 +316,7 @@ def _compaction(run: CompactionRun, in_force: frozenset[int]) -> Compaction:
     )
 
 
-def read_compaction(user: User, args: arguments.ReadCompaction) -> Receipt:
+def read_compaction(user: User, args: schemas.ReadCompaction) -> Receipt:
     """The four lists share one cursor: a page has the next rows of each."""
     dialog = dialog_of(user, args.dialog_id)
     run = run_of(dialog, args.compaction_id)

@@ -15,7 +15,7 @@ from hashlib import sha256
 from itertools import takewhile
 from typing import Any
 
-from dialogs.providers.chat_messages import ChatMessage, ToolCall
+from dialogs.providers.base import ChatMessage, ToolCall
 from health.compaction.reading.pairing import NO_RESULT, STRAY_RESULT
 
 ROLES = frozenset({"system", "user", "assistant", "tool"})

@@ -21,6 +21,8 @@ from dialogs.providers.addresses import native_root
 from dialogs.providers.base import (
     ArgumentsDelta,
     BadAnswer,
+    ChatMessage,
+    ChatRequest,
     ContextOverflow,
     Finished,
     ModelFacts,
@@ -31,10 +33,10 @@ from dialogs.providers.base import (
     ReasoningDelta,
     StreamEvent,
     TextDelta,
+    ToolCall,
     ToolCallReady,
     UsageReported,
 )
-from dialogs.providers.chat_messages import ChatMessage, ChatRequest, ToolCall
 from dialogs.providers.errors import from_answer, translated
 from dialogs.providers.http import connecting, json_of, lines_of, refuse_error, refuse_other_than_stream
 from dialogs.providers.options import (

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy
 
 from dialogs.agents.tools.registry import own_tools
 from dialogs.context.estimate import estimate, next_context, offered_tools, overhead
-from dialogs.context.reads.sent import stable_prefix
+from dialogs.context.reads import stable_prefix
 from dialogs.llms.counter import calibration_of, counter_of
 from dialogs.llms.guard import Guard, guard_of
 from dialogs.llms.reads import configured

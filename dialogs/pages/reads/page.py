@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db.models import QuerySet, UUIDField
 
 from dialogs.compaction.reads.compaction_card import compaction_card
-from dialogs.context.reads.task_snapshot import task_snapshot
+from dialogs.context.reads import task_snapshot
 from dialogs.llms.reads import missing_key
 from dialogs.models import LLM, ApiKey, ClientConversation, Dialog, Generation, Reminder
 from dialogs.models.dialog import PausedBy

@@ -9,8 +9,7 @@ from asgiref.sync import sync_to_async
 
 from dialogs.models import Dialog
 from dialogs.providers.anthropic import wire_request
-from dialogs.providers.base import ProviderError
-from dialogs.providers.chat_messages import ChatMessage, ChatRequest
+from dialogs.providers.base import ChatMessage, ChatRequest, ProviderError
 from tests.client_dialogs import picture
 from tests.dialogs.api.conftest import Client, Play, assistant, said, user
 

@@ -22,7 +22,7 @@ from dialogs.models import LLM, Agent, Course, Dialog, Generation, Message, Ques
 from dialogs.models.agent import WhenFull
 from dialogs.models.llm import Prefill
 from dialogs.models.message import MessageOrigin, Role
-from dialogs.providers.chat_messages import ChatMessage
+from dialogs.providers.base import ChatMessage
 from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.writes.dialog_row import add_message
 from dialogs.turns.prompts import prompt

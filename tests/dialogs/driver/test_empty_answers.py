@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialogs.context.reads.sent import seen_by_generation
+from dialogs.context.reads import seen_by_generation
 from dialogs.models import Dialog, Generation
 from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said
 

@@ -19,7 +19,7 @@ from django.db import connection
 from dialogs.driver.run import drive
 from dialogs.models import LLM, Agent, Dialog
 from dialogs.models.agent import WhenFull
-from dialogs.providers.chat_messages import ChatMessage, ToolCall
+from dialogs.providers.base import ChatMessage, ToolCall
 from dialogs.providers.laws import broken_law
 from dialogs.turns.writes.autonomous import start_run
 from tests.dialogs.driver.conftest import Play

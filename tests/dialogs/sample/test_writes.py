@@ -10,7 +10,7 @@ from django.utils import timezone, translation
 
 from dialogs.common.errors import DialogBusy
 from dialogs.compaction.work import perform
-from dialogs.compaction.writes.bring_back import bring_back
+from dialogs.compaction.writes.manual_compaction import bring_back
 from dialogs.models import LLM, Agent, Course, Dialog, MessageMark
 from dialogs.models.dialog import Stop
 from dialogs.sample.writes import begin_sample, close, go_on

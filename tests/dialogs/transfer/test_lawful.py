@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from dialogs.driver.writes.courses import start_course
 from dialogs.models import Dialog, Message, Question, ToolCall
 from dialogs.models.message import MessageOrigin, Role
-from dialogs.providers.chat_messages import ToolCall as AskedCall
+from dialogs.providers.base import ToolCall as AskedCall
 from dialogs.transcript.writes.dialog_row import add_message, lock, save
 from dialogs.transfer import export_json, import_dialog
 from dialogs.turns.writes.messages import answer_question, edit_message, pause, post_message, retry

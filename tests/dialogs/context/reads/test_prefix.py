@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialogs.context.reads.sent import stable_prefix
+from dialogs.context.reads import stable_prefix
 from dialogs.models import Course, Dialog, Message
 from tests.builders import a_generation, keep_blob
 from tests.dialogs.compacting_builders import a_history

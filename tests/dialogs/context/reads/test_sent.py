@@ -9,7 +9,7 @@ from dialogs.compaction.work import perform
 from dialogs.compaction.writes.manual_compaction import request
 from dialogs.compaction.writes.view_changes import undo
 from dialogs.context.estimate import present_context
-from dialogs.context.reads.sent import SHOWN_CHARS, seen_after_run, seen_by_generation
+from dialogs.context.reads import SHOWN_CHARS, seen_after_run, seen_by_generation
 from dialogs.models import Dialog
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.writes.dialog_row import add_message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialogs.context.reads.task_snapshot import ContextStats, is_due, stats
+from dialogs.context.reads import ContextStats, is_due, stats
 from health.compaction.snapshot import TaskSnapshot, begun
 from health.compaction.terms.units import Call, Role, Unit
 from tests.health.compaction.builders import a_unit

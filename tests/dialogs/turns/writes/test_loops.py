@@ -13,10 +13,9 @@ from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.writes.dialog_row import add_message
 from dialogs.turns.reads.events import cause_of, loop_notice, recent_steps
 from dialogs.turns.writes.autonomous import start_run
-from dialogs.turns.writes.events import log
+from dialogs.turns.writes.events import dismiss, is_fresh_start_due, log, look_for_loop
 from dialogs.turns.writes.lease import Claim
 from dialogs.turns.writes.messages import go_on, post_message
-from dialogs.turns.writes.over_hits import dismiss, is_fresh_start_due, look_for_loop
 from health.compaction.config import AtMilestone, ContextConfig
 from health.compaction.terms.configuration import dump
 from health.models import CompactionRun, ContextEvent, ContextSettings
