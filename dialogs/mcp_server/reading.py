@@ -6,11 +6,11 @@ among the person's own; others do not exist here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -25,20 +25,15 @@ from dialogs.mcp_server.schemas import (
     Call,
     Compaction,
     Compactions,
-    CoverageRow,
     Dialogs,
     DialogSummary,
-    Fact,
-    LedgerEntry,
     MessageText,
-    Reading,
     Readings,
     Recalled,
     RecalledPassage,
     Receipt,
     SearchHit,
     SearchHits,
-    Step,
     Transcript,
     TranscriptMessage,
 )
@@ -50,7 +45,7 @@ from dialogs.transcript.reads.dialogs import list_dialogs as shelf_of
 from dialogs.transcript.reads.path import read_tree
 from dialogs.transcript.search import ArchivePassage, Hit, recalled, search
 from health.models import CompactionRun
-from health.selectors import Point, history_before, latest_levels
+from health.selectors import history_before, latest_levels
 
 Listed = TypeVar("Listed")
 
@@ -269,23 +264,7 @@ def list_readings(user: User, args: schemas.ListReadings) -> Readings:
     newest = reversed(history_before(dialog.pk, limit=args.limit + 1, before=args.cursor))
     page = page_of(newest, args.limit)
     cursor = page.rows[-1].generation_id if page.has_more else None
-    return Readings(readings=[_reading(point) for point in page.rows], next_cursor=cursor)
-
-
-def _reading(point: Point) -> Reading:
-    return Reading(
-        course=point.course_number,
-        generation=point.number,
-        level=point.level,
-        reason=point.reason,
-        prompt_tokens=point.prompt_tokens,
-        context_window=point.context_window,
-        percent=point.percent_text,
-        caution_above=point.optimal_max_tokens,
-        critical_above=point.critical_max_tokens,
-        llm=point.llm_name,
-        read_at=point.read_at,
-    )
+    return Readings.model_validate({"readings": page.rows, "next_cursor": cursor})
 
 
 def list_compactions(user: User, args: schemas.ListCompactions) -> Compactions:
@@ -299,21 +278,8 @@ def list_compactions(user: User, args: schemas.ListCompactions) -> Compactions:
 
 
 def _compaction(run: CompactionRun, in_force: frozenset[int]) -> Compaction:
-    return Compaction(
-        id=run.pk,
-        status=run.status,
-        trigger=run.trigger,
-        in_force=run.pk in in_force,
-        estimated_before=run.estimated_before,
-        estimated_after=run.estimated_after,
-        limit=run.limit_tokens,
-        messages_before=run.messages_before,
-        messages_after=run.messages_after,
-        recovered=run.recovered,
-        reason=in_words(run.told),
-        queued_at=run.queued_at,
-        finished_at=run.finished_at,
-    )
+    told = {"limit": run.limit_tokens, "in_force": run.pk in in_force, "reason": in_words(run.told)}
+    return Compaction.model_validate(vars(run) | told)
 
 
 def read_compaction(user: User, args: schemas.ReadCompaction) -> Receipt:
@@ -330,36 +296,18 @@ def read_compaction(user: User, args: schemas.ReadCompaction) -> Receipt:
     def here(rows: Iterable[Row]) -> list[Row]:
         return list(rows)[args.cursor : end]
 
-    return Receipt(
-        compaction=_compaction(run, runs_in_force(dialog)),
-        steps=[_step(row) for row in run.steps],
-        coverage=[_coverage_row(row) for row in here(run.coverage)],
-        coverage_total=len(run.coverage),
-        losses=[_fact(row) for row in here(losses)],
-        losses_total=len(losses),
-        ledger=[LedgerEntry(text=row["text"], kind=row["kind"]) for row in here(run.ledger)],
-        ledger_total=len(run.ledger),
-        written=[cut(one.text, WRITTEN_CHARS) for one in here(written)],
-        written_total=len(written),
-        next_cursor=end if end < longest else None,
+    return Receipt.model_validate(
+        {
+            "compaction": _compaction(run, runs_in_force(dialog)),
+            "steps": [{**row, "note": in_words(row.get("why") or row["note"])} for row in run.steps],
+            "coverage": here(run.coverage),
+            "coverage_total": len(run.coverage),
+            "losses": here(losses),
+            "losses_total": len(losses),
+            "ledger": here(run.ledger),
+            "ledger_total": len(run.ledger),
+            "written": [cut(one.text, WRITTEN_CHARS) for one in here(written)],
+            "written_total": len(written),
+            "next_cursor": end if end < longest else None,
+        }
     )
-
-
-def _step(row: Mapping[str, Any]) -> Step:
-    return Step(
-        name=row["phase"],
-        estimated_before=row["estimated_before"],
-        estimated_after=row["estimated_after"],
-        changed=row["changed"],
-        note=in_words(row.get("why") or row["note"]),
-    )
-
-
-def _coverage_row(row: Mapping[str, Any]) -> CoverageRow:
-    return CoverageRow(
-        message=str(row["message"]), extent=row["extent"], read_chars=row["read"], total_chars=row["total"]
-    )
-
-
-def _fact(row: Mapping[str, Any]) -> Fact:
-    return Fact(text=row["text"], kind=row["kind"], message=str(row["message"]), kept=row["kept"])

@@ -94,17 +94,23 @@ class Recalled(BaseModel):
     )
 
 
-class Reading(BaseModel):
-    course: int
-    generation: int
+class Stored(BaseModel):
+    """Read from what is stored, by the aliases where that has other names."""
+
+    model_config = ConfigDict(from_attributes=True, coerce_numbers_to_str=True)
+
+
+class Reading(Stored):
+    course: int = Field(validation_alias="course_number")
+    generation: int = Field(validation_alias="number")
     level: str
     reason: str = Field(description="Why the level is unknown, where it is.")
     prompt_tokens: int | None
     context_window: int | None
-    percent: str
-    caution_above: int | None
-    critical_above: int | None
-    llm: str
+    percent: str = Field(validation_alias="percent_text")
+    caution_above: int | None = Field(validation_alias="optimal_max_tokens")
+    critical_above: int | None = Field(validation_alias="critical_max_tokens")
+    llm: str = Field(validation_alias="llm_name")
     read_at: datetime
 
 
@@ -136,22 +142,22 @@ class Compactions(BaseModel):
     next_cursor: int | None = Field(description="For older ones.")
 
 
-class Step(BaseModel):
-    name: str
+class Step(Stored):
+    name: str = Field(validation_alias="phase")
     estimated_before: int
     estimated_after: int
     changed: bool
     note: str
 
 
-class CoverageRow(BaseModel):
+class CoverageRow(Stored):
     message: str = Field(description="The id of a message that was removed or shortened, or of an earlier summary.")
     extent: str = Field(description="How much of it was read by what replaced it.")
-    read_chars: int
-    total_chars: int
+    read_chars: int = Field(validation_alias="read")
+    total_chars: int = Field(validation_alias="total")
 
 
-class Fact(BaseModel):
+class Fact(Stored):
     text: str
     kind: str
     message: str
