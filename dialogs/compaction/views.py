@@ -24,14 +24,7 @@ from dialogs.compaction.writes import manual_compaction as service
 from dialogs.context.reads import ModelContext, seen_after_run, seen_by_generation
 from dialogs.context.writes import forget
 from dialogs.models import Dialog
-from dialogs.transcript.views import (
-    go_back,
-    number_or_zero,
-    of_dialog,
-    person_of,
-    staff_only,
-    whole_text,
-)
+from dialogs.transcript.views import go_back, number_or_zero, of_dialog, person_of, staff_only, whole_text
 from health.models import CompactionRun
 
 QUERY_CHARS = 200

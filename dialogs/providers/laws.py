@@ -97,12 +97,7 @@ def _somebody_waits_for_an_answer(messages: Sequence[ChatMessage]) -> str:
     return "" if messages and messages[-1].role in {"user", "tool"} else "there is nothing to answer"
 
 
-LAWS = (
-    _roles_are_known,
-    _a_user_begins,
-    _calls_and_results_are_paired,
-    _somebody_waits_for_an_answer,
-)
+LAWS = (_roles_are_known, _a_user_begins, _calls_and_results_are_paired, _somebody_waits_for_an_answer)
 
 
 def paired(messages: Iterable[ChatMessage]) -> list[ChatMessage]:

@@ -198,6 +198,8 @@ def remember(row: Dialog, *, message: Message, prefix: str) -> None:
 Copies = Mapping[int, Message]
 # Of a dialog, by a person.
 CHOSEN = ("standing_rules", "compaction", "own_tools")
+# Of a message.
+SAID = ("turn", "role", "origin", "content", "parts", "cut_short")
 
 
 def fork(end: Message, *, owner: User) -> tuple[Dialog, Course]:
@@ -231,12 +233,7 @@ def _copied(branch: Sequence[Message], row: Dialog, course: Course) -> dict[int,
                 course=course,
                 seq=seq,
                 parent=rows[-1] if rows else None,
-                turn=one.turn,
-                role=one.role,
-                origin=one.origin,
-                content=one.content,
-                parts=one.parts,
-                cut_short=one.cut_short,
+                **{name: getattr(one, name) for name in SAID},
             )
         )
     insert_branch(rows)

@@ -157,18 +157,8 @@ def _one_at_a_time(owner_id: int, request: ClientRequest) -> None:
 
 
 CHANGED = (
-    "wake_seq",
-    "answer_due",
-    "stop_requested",
-    "paused_by",
-    "active_at",
-    "archived_at",
-    "title",
-    "llm",
-    "agent",
-    "current_leaf",
-    "last_seq",
-    *lease.LEASE,
+    *("wake_seq", "answer_due", "stop_requested", "paused_by", "active_at", "archived_at"),
+    *("title", "llm", "agent", "current_leaf", "last_seq", *lease.LEASE),
 )
 
 
