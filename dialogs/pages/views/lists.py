@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from hashlib import sha256
 from typing import Any, cast
 from urllib.parse import urlencode
@@ -15,10 +14,8 @@ from django.db.models import BigIntegerField, QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.cache import patch_vary_headers
 from django.utils.functional import Promise
-from django.utils.timesince import timesince
 from django.utils.translation import get_language, gettext_lazy
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
@@ -54,27 +51,6 @@ TABS: dict[Shelf, Promise] = {
 # On the other shelves dialogs are ordered by time alone, the newest first.
 LIVELY: tuple[Shelf, ...] = ("active", "clients")
 FILTERS = ("level", "doing", "agent", "llm", "client")
-
-
-@dataclass(frozen=True, kw_only=True)
-class DialogItem(DashboardRow):
-    @property
-    def level(self) -> str:
-        """ "" before the first reading."""
-        return self.glance.level
-
-    @property
-    def has_meter(self) -> bool:
-        """Can the meter show anything: a measured number, or at least the window?"""
-        return self.meter.prompt_tokens is not None or self.meter.context_window is not None
-
-    @property
-    def age(self) -> str:
-        """Relative, because the server does not know the reader's time zone."""
-        since = self.dialog.active_at
-        if timezone.now() - since < timedelta(minutes=1):
-            return _("just now")
-        return _("%(age)s ago") % {"age": timesince(since, depth=1)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +156,7 @@ def list_context(user: User | AnonymousUser, asked: ListQuery) -> dict[str, Any]
     else:
         every = overviews_on(asked.shelf, person.pk, newest_first=newest_first)
     left = [one for one in every if asked.takes(one)]
-    items = [DialogItem(**vars(row)) for row in shown(left[: asked.shown])]
+    items = shown(left[: asked.shown])
     counted = _strip(every, asked) if asked.shelf in LIVELY else []
     return {
         "asked": asked,
@@ -202,12 +178,12 @@ def list_context(user: User | AnonymousUser, asked: ListQuery) -> dict[str, Any]
 NO_FILTER = dict.fromkeys(FILTERS, "")
 
 
-def state_of(items: list[DialogItem], counted: list[StateCount]) -> str:
+def state_of(items: list[DashboardRow], counted: list[StateCount]) -> str:
     said = "".join((*(f"{item.dialog.pk}{item.key}" for item in items), repr(counted)))
     return sha256(said.encode()).hexdigest()[:16]
 
 
-def _socket_url(asked: ListQuery, items: list[DialogItem], counted: list[StateCount]) -> str:
+def _socket_url(asked: ListQuery, items: list[DashboardRow], counted: list[StateCount]) -> str:
     """The socket's address, with the filters, the language, and the state that the page shows."""
     query = asked.url().partition("?")[2]
     more = {"lang": get_language() or "", "state": state_of(items, counted)}
@@ -218,14 +194,9 @@ def _socket_url(asked: ListQuery, items: list[DialogItem], counted: list[StateCo
 
 def _strip(every: list[DialogOverview], asked: ListQuery) -> list[StateCount]:
     """The counts above the list, each a link that sets or clears its filter."""
-    counts = strip(every)
-    of_kinds = (("doing", counts.doing), ("level", counts.levels))
     return [
-        StateCount(
-            kind=kind, name=name, count=count, url=asked.url(shown=STEP, **{kind: "" if is_on else name}), is_on=is_on
-        )
-        for kind, values in of_kinds
-        for name, count in values
+        StateCount(kind, name, count, url=asked.url(shown=STEP, **{kind: "" if is_on else name}), is_on=is_on)
+        for kind, name, count in strip(every)
         for is_on in (getattr(asked, kind) == name,)
     ]
 
