@@ -50,8 +50,8 @@ class ConversationCache(Generic[Derived]):
 
     def of(self, key: str, messages: RawMessages) -> Sequence[Derived]:
         """The derived values of the leading messages that equal the cached ones."""
-        before, made = self._known.get(key) or ((), ())
-        return made[: _in_common(before, messages)]
+        known = self._known.get(key)
+        return known[1][: _in_common(known[0], messages)] if known else ()
 
     def keep(self, key: str, messages: RawMessages, made: Sequence[Derived], *, size: int) -> None:
         """`size` is that of the request, in bytes."""
