@@ -23,6 +23,7 @@ from django.utils.translation import get_language, gettext_lazy
 from django.utils.translation import gettext as _
 
 from dialogs.common.bounded import BoundedCache
+from dialogs.common.text import blank, sentences
 from dialogs.context.chart import short
 from dialogs.llms.writes.providers import small_window_ceiling
 from dialogs.models import Dialog, Generation, MessageMark
@@ -35,6 +36,8 @@ from health.selectors import Meter
 
 register = template.Library()
 register.filter("speaker", speaker)
+register.simple_tag(blank)
+register.filter(sentences)
 # {% once "dialogs/_meter_bar.html" meter=meter %}: an include whose output is cached by its values.
 register.simple_tag(made_once, name="once")
 STALE = {

@@ -22,7 +22,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
 from dialogs.llms.reads import choosable_agents
-from dialogs.models import Agent, Dialog
+from dialogs.models import Agent, Dialog, Message
 from dialogs.pages.reads.dashboard import (
     DOING,
     LEVELS,
@@ -35,7 +35,8 @@ from dialogs.pages.reads.dashboard import (
     strip,
 )
 from dialogs.pages.writes import create_dialog
-from dialogs.transcript.reads.dialogs import SHELVES, Shelf, list_dialogs, meters_of, on_shelf, with_newest
+from dialogs.transcript.reads.dialogs import SHELVES, Shelf, list_dialogs, meters_of, newest_said, on_shelf, with_newest
+from dialogs.transcript.search import query_words, snippet
 from dialogs.transcript.views import key_in, person_of, trash_days
 from dominds.prepared import prepared
 from health.selectors import Meter
@@ -51,6 +52,17 @@ TABS: dict[Shelf, Promise] = {
 # On the other shelves dialogs are ordered by time alone, the newest first.
 LIVELY: tuple[Shelf, ...] = ("active", "clients")
 FILTERS = ("level", "doing", "agent", "llm", "client")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DialogItem(DashboardRow):
+    # The newest message that was found. A later one changes `key` anyway.
+    found: Message | None
+    searched: str
+
+    @property
+    def snippet(self) -> str:
+        return snippet(self.found.content, query_words(self.searched)) if self.found else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +168,7 @@ def list_context(user: User | AnonymousUser, asked: ListQuery) -> dict[str, Any]
     else:
         every = overviews_on(asked.shelf, person.pk, newest_first=newest_first)
     left = [one for one in every if asked.takes(one)]
-    items = shown(left[: asked.shown])
+    items = _items(left[: asked.shown], asked.search)
     counted = _strip(every, asked) if asked.shelf in LIVELY else []
     return {
         "asked": asked,
@@ -175,15 +187,20 @@ def list_context(user: User | AnonymousUser, asked: ListQuery) -> dict[str, Any]
     }
 
 
+def _items(some: list[DialogOverview], searched: str) -> list[DialogItem]:
+    said = newest_said([one.pk for one in some], searched) if searched else {}
+    return [DialogItem(**vars(row), found=said.get(row.dialog.pk), searched=searched) for row in shown(some)]
+
+
 NO_FILTER = dict.fromkeys(FILTERS, "")
 
 
-def state_of(items: list[DashboardRow], counted: list[StateCount]) -> str:
+def state_of(items: list[DialogItem], counted: list[StateCount]) -> str:
     said = "".join((*(f"{item.dialog.pk}{item.key}" for item in items), repr(counted)))
     return sha256(said.encode()).hexdigest()[:16]
 
 
-def _socket_url(asked: ListQuery, items: list[DashboardRow], counted: list[StateCount]) -> str:
+def _socket_url(asked: ListQuery, items: list[DialogItem], counted: list[StateCount]) -> str:
     """The socket's address, with the filters, the language, and the state that the page shows."""
     query = asked.url().partition("?")[2]
     more = {"lang": get_language() or "", "state": state_of(items, counted)}

@@ -59,6 +59,14 @@ def list_dialogs(*, user: User, state: Shelf = "active", search: str = "") -> Qu
     return found
 
 
+def newest_said(dialogs: Collection[UUID], search: str) -> dict[UUID, Message]:
+    """The newest message of each dialog in which every word occurs, where there is one."""
+    said = Subquery(_said(search).order_by("-pk").values("pk")[:1])
+    found = dict(Dialog.objects.filter(pk__in=dialogs).order_by().values_list("pk", said))
+    messages = Message.objects.in_bulk([pk for pk in found.values() if pk])
+    return {dialog: messages[pk] for dialog, pk in found.items() if pk in messages}
+
+
 def _said(word: str) -> QuerySet[Any]:
     """The outer query's messages that contain the word. Search words are faster to scan than texts; a word of
     punctuation alone has none."""

@@ -72,25 +72,23 @@ def test_a_circle_is_recorded_in_names_and_numbers(dialog: Dialog) -> None:
     assert cause_of(event) == "read_file was called 4 times with the same arguments and the same result."
 
 
-def test_the_order_of_arguments_is_none_of_their_matter(dialog: Dialog) -> None:
-    for arguments in ('{"path": "a", "line": 1}', '{"line":1,"path":"a"}', '{ "path":"a", "line":1 }'):
-        step(dialog, READ | {"arguments": arguments})
+@pytest.mark.parametrize(
+    ("calls", "is_circle"),
+    [
+        ([{}, {"arguments": '{"line":1,"path":"a"}'}, {"arguments": '{ "path":"a", "line":1 }'}], True),
+        ([{"content": f"Hello [{milliseconds} ms]"} for milliseconds in (9, 17, 123, 1_024)], True),
+        ([{"content": "x" * 6000 + "y" * number} for number in range(4)], False),
+        ([{"status": "withdrawn"}] * 4, False),
+    ],
+    ids=["arguments-in-another-order", "how-long-it-took", "another-end-of-a-long-result", "nobody-let-them-end"],
+)
+def test_calls_are_the_same_by_what_they_ask_and_get(
+    dialog: Dialog, calls: list[dict[str, str]], is_circle: bool
+) -> None:
+    for call in calls:
+        step(dialog, READ | call)
 
-    assert look(dialog) is not None
-
-
-def test_another_end_of_a_long_result_is_another_result(dialog: Dialog) -> None:
-    for number in range(4):
-        step(dialog, READ | {"content": "x" * 6000 + "y" * number})
-
-    assert look(dialog) is None
-
-
-def test_calls_that_nobody_let_end_are_no_calls(dialog: Dialog) -> None:
-    for _each in range(4):
-        step(dialog, READ | {"status": "withdrawn"})
-
-    assert look(dialog) is None
+    assert (look(dialog) is not None) is is_circle
 
 
 def test_what_the_agent_does_without_words_from_a_person_is_one_stretch(dialog: Dialog) -> None:
@@ -281,10 +279,3 @@ def test_of_a_clients_dialog_only_the_event_is_recorded(alice: User, llm: LLM) -
     assert event is not None
     assert event.facts["seen"][0]["count"] == 3
     assert (dialog.paused_by, dialog.answer_due, loop_notice(dialog)) == ("", True, None)
-
-
-def test_a_result_that_tells_how_long_it_took_is_the_same_result(dialog: Dialog) -> None:
-    for milliseconds in (9, 17, 123, 1_024):
-        step(dialog, READ | {"content": f"Hello [{milliseconds} ms]"})
-
-    assert look(dialog) is not None
