@@ -29,8 +29,8 @@ class Sign(NamedTuple):
 
 
 class Signs(NamedTuple):
-    """Of a language. `points` is the sign against that is sure: one thing or one moment is meant. What is `lacked` binds
-    as a fact does."""
+    """Of a language. `points` is the sign against that is sure: one thing or one moment is meant. What is `lacked`
+    binds as a fact does."""
 
     lasting: tuple[Sign, ...]
     once: tuple[Sign, ...]
