@@ -59,6 +59,19 @@ def test_search_stays_on_its_shelf(as_alice: Client, a_dialog: Maker) -> None:
     assert "Orchard now" not in text
 
 
+def test_a_dialog_that_was_searched_shows_where_the_words_were_said_and_leads_there(
+    as_alice: Client, dialog: Dialog
+) -> None:
+    said = post_message(dialog=dialog, content="Never spray the orchard against moths.")
+    dialog.refresh_from_db()
+    an_answer(dialog, "I never do.")
+
+    found = page(as_alice, "/?q=moths+orchard")
+
+    assert "Never spray the orchard against moths." in found.text
+    assert f"/dialogs/{dialog.pk}/messages/{said.pk}/" in found.links()
+
+
 def test_htmx_gets_the_list_alone_and_caches_are_told(as_alice: Client, a_dialog: Maker) -> None:
     a_dialog("At hand")
 
