@@ -16,6 +16,7 @@ from django.contrib.auth.models import User
 from django.test import Client, RequestFactory
 from django.utils.translation import override
 
+from dialogs.common.text import sentences
 from dialogs.models import Dialog, Generation
 from dialogs.turns.writes.messages import post_message
 from health.models import HealthReading
@@ -46,6 +47,11 @@ NAMES |= {"API", "URL", "OpenAI", "Open", "WebUI"}
 COMMAND = {"manage", "py", "signin_link", "doctor"}
 CAST = {"alice", "Helper", "scripted", "tiny"}
 ADDRESS = {"http", "testserver"}
+# The end of a sentence or a label in a template, a blank of the template's own, and what goes on in the same line.
+PARTED = re.compile(
+    r"""[.:?!;](?:["'] %\}|\{% endblocktranslate %\})(?:\{% (?:if [^%]*|endif) %\}|</(?:b|span|small|code)>)*"""
+    r"""(?!\s+\{% el)\s+(?:\{\{|\{%|\w|<(?!span class=)(?:a|b|q|code|span|small|strong|time)\b)"""
+)
 
 SOURCE = (FOLDER / "django.po").read_bytes()
 
@@ -195,6 +201,24 @@ def test_the_admins_records_are_labelled_in_chinese() -> None:
 
     english = {(name, words) for name, words in said if not re.search(r"[\u4e00-\u9fff]", words)}
     assert {(name, words) for name, words in english if words not in NAMES | {"ID"}} == set()
+
+
+def test_a_template_leaves_the_blank_after_a_sentence_to_the_language() -> None:
+    """`{% blank %}` stands there: after 。 and ： Chinese has none."""
+    parted = {
+        path.name: found
+        for path in sorted(FOLDER.parents[2].glob("templates/**/*.html"))
+        if (found := PARTED.findall(path.read_text()))
+    }
+
+    assert parted == {}
+
+
+def test_sentences_in_a_row_have_a_blank_between_them_where_the_language_has_one() -> None:
+    with override("en"):
+        assert sentences(["It is full.", "It was compacted."]) == "It is full. It was compacted."
+    with override("zh-hans"):
+        assert sentences(["已满。", "已压缩。"]) == "已满。已压缩。"
 
 
 def test_a_broken_catalogue_is_found_out() -> None:

@@ -35,6 +35,7 @@ DIALOG = [
     path("retry/", dialog.retry, name="dialog_retry"),
     path("stop/", dialog.stop, name="dialog_stop"),
     path("llm/", dialog.set_llm, name="dialog_llm"),
+    path("messages/<number:message_id>/", dialog.message, name="dialog_message"),
     path("messages/<number:message_id>/edit/", dialog.edit, name="dialog_edit"),
     path("messages/<number:message_id>/edit/form/", dialog.edit_form, name="dialog_edit_form"),
     path("messages/<number:message_id>/attachments/<number:place>/", dialog.image, name="message_image"),

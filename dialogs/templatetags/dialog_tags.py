@@ -23,6 +23,7 @@ from django.utils.translation import get_language, gettext_lazy
 from django.utils.translation import gettext as _
 
 from dialogs.common.bounded import BoundedCache
+from dialogs.common.text import blank, sentences
 from dialogs.context.chart import short
 from dialogs.llms.writes.providers import small_window_ceiling
 from dialogs.models import Dialog, Generation, MessageMark
@@ -35,6 +36,8 @@ from health.selectors import Meter
 
 register = template.Library()
 register.filter("speaker", speaker)
+register.simple_tag(blank)
+register.filter(sentences)
 # {% once "dialogs/_meter_bar.html" meter=meter %}: an include whose output is cached by its values.
 register.simple_tag(made_once, name="once")
 STALE = {
@@ -100,7 +103,11 @@ def limit_words(meter: Meter) -> str:
     """The limit that compaction goes by, where it is not the window; empty where it is."""
     if meter.limit is None:
         return ""
-    return _("Compaction goes by a limit of %(limit)s tokens, set by an admin.") % {"limit": tokens(meter.limit)}
+    if meter.limit_is_learned:
+        words = _("Compaction goes by a limit of ≈%(limit)s tokens, learned from use.")
+    else:
+        words = _("Compaction goes by a limit of %(limit)s tokens, set by an admin.")
+    return words % {"limit": tokens(meter.limit)}
 
 
 @register.filter

@@ -176,6 +176,18 @@ def back_closes_what_lies_over_the_page(page: Page) -> None:
     expect(page).to_have_url(here)
 
 
+def test_a_phone_has_room_for_the_title_while_an_answer_comes(chat: Page) -> None:
+    chat.set_viewport_size(PHONE)
+    ask(chat, "healthy")
+    begin_long_answer(chat, "slow")
+    expect(chat.locator("#meter-growing")).to_have_text(re.compile("≈"))
+
+    title = chat.locator("#dialog-title").bounding_box()
+
+    assert title
+    assert title["width"] > PHONE["width"] / 5
+
+
 def test_the_composer_breaks_lines_keeps_its_draft_and_sends_one_message_though_its_answer_was_lost(
     chat: Page, faults: list[str]
 ) -> None:

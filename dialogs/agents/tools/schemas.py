@@ -21,6 +21,9 @@ MOST_CHARS = 60_000
 DEEPEST = 40
 # Keywords held against a value, in one check: a few definitions that name one another can ask for millions.
 MOST_STEPS = 300_000
+# Keywords that are held against a value within one another. A schema that refers to itself would go on to the end of
+# Python's stack, where the library written in Rust gives up with an error that is no `Exception`.
+MOST_LEVELS = 150
 # In a list with more items it is not checked whether two are alike.
 MOST_COMPARED = 500
 # What is told of arguments that do not fit: so many problems, each in so many characters.
@@ -96,13 +99,19 @@ def _bounded(kind: Any) -> Any:
 
 
 def _counting(kind: Any, left: Iterator[int]) -> Any:
-    """A validator that raises SchemaTooCostly once it has made as many checks as are `left`."""
+    """A validator that raises SchemaTooCostly once it has made as many checks as are `left`, or so many in another."""
+    level = 0
 
     def counted(check: Any) -> Any:
         def step(*held: Any) -> Iterator[Any]:
-            if next(left, None) is None:
+            nonlocal level
+            if level >= MOST_LEVELS or next(left, None) is None:
                 raise SchemaTooCostly("to check them takes too long")
-            yield from check(*held) or ()
+            level += 1
+            try:
+                yield from check(*held) or ()
+            finally:
+                level -= 1
 
         return step
 

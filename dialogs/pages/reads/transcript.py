@@ -45,6 +45,7 @@ from dialogs.transcript.reads.courses import (
     EarlierCourse,
     IdSlice,
     current_course,
+    earlier_course,
     earlier_courses,
     earlier_ids,
     id_slice,
@@ -147,6 +148,20 @@ def course_page(dialog: Dialog, *, course_id: int, last_id: int, page: int) -> t
     course = Course.objects.get(pk=course_id)
     rows = rows_of(dialog, course, path, path.page(page, COURSE_PAGE_ROWS), is_current=False)
     return tuple(row for row in rows if not isinstance(row, LiveRow)), len(path.said) > page * COURSE_PAGE_ROWS
+
+
+def place_of(dialog: Dialog, message: Message) -> tuple[int | None, str]:
+    """The number of the earlier course in which a message stands, None for the current one, and the query of its
+    page. A message of another version is on no page: then it is the dialog's own."""
+    leaf = dialog.current_leaf
+    if leaf is None or message.course_id == leaf.course_id:
+        path = id_slice(course_id=message.course_id, last_id=leaf.pk) if leaf else IdSlice()
+        return None, "?all=1" if message.pk in path.said[:-SHOWN_ROWS] else ""
+    found = earlier_course(dialog, number=message.course.number)
+    path = id_slice(course_id=message.course_id, last_id=found.last_id) if found else IdSlice()
+    if message.pk not in path.said:
+        return None, ""
+    return message.course.number, f"?page={path.said.index(message.pk) // COURSE_PAGE_ROWS + 1}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ from dialogs.context.chart import chart
 from dialogs.llms.words import switched_off
 from dialogs.models import LLM, Dialog, Message
 from dialogs.pages.reads.page import choosable_llms, dialog_parts
-from dialogs.pages.reads.transcript import SHOWN_ROWS, course_page
+from dialogs.pages.reads.transcript import SHOWN_ROWS, course_page, place_of
 from dialogs.pages.views.lists import sidebar
 from dialogs.pages.writes import change_llm
 from dialogs.transcript.attachments import attached_image
@@ -187,6 +187,15 @@ def course(request: HttpRequest, dialog: Dialog, number: int) -> HttpResponse:
     context = {"dialog": dialog, "earlier": found, "rows": rows, "page": page, "next_page": page + 1 if more else None}
     is_fragment = bool(request.htmx)  # type: ignore[attr-defined]
     return render(request, "dialogs/_course_rows.html" if is_fragment else "dialogs/course.html", context)
+
+
+@never_cache
+@of_dialog("GET")
+def message(request: HttpRequest, dialog: Dialog, message_id: int) -> HttpResponse:
+    """To a message, also where the page does not show it at once: far back, or in an earlier course."""
+    course, query = place_of(dialog, _message(dialog, message_id))
+    page = reverse("dialog_course", args=(dialog.pk, course)) if course else reverse("dialog", args=(dialog.pk,))
+    return redirect(f"{page}{query}#message-{message_id}")
 
 
 @never_cache

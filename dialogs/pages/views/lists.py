@@ -25,7 +25,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
 from dialogs.llms.reads import choosable_agents
-from dialogs.models import Agent, Dialog
+from dialogs.models import Agent, Dialog, Message
 from dialogs.pages.reads.dashboard import (
     DOING,
     LEVELS,
@@ -38,7 +38,8 @@ from dialogs.pages.reads.dashboard import (
     strip,
 )
 from dialogs.pages.writes import create_dialog
-from dialogs.transcript.reads.dialogs import SHELVES, Shelf, list_dialogs, meters_of, on_shelf, with_newest
+from dialogs.transcript.reads.dialogs import SHELVES, Shelf, list_dialogs, meters_of, newest_said, on_shelf, with_newest
+from dialogs.transcript.search import query_words, snippet
 from dialogs.transcript.views import key_in, person_of, trash_days
 from dominds.prepared import prepared
 from health.selectors import Meter
@@ -58,6 +59,14 @@ FILTERS = ("level", "doing", "agent", "llm", "client")
 
 @dataclass(frozen=True, kw_only=True)
 class DialogItem(DashboardRow):
+    # The newest message that was found. A later one changes `key` anyway.
+    found: Message | None
+    searched: str
+
+    @property
+    def snippet(self) -> str:
+        return snippet(self.found.content, query_words(self.searched)) if self.found else ""
+
     @property
     def level(self) -> str:
         """ "" before the first reading."""
@@ -180,7 +189,7 @@ def list_context(user: User | AnonymousUser, asked: ListQuery) -> dict[str, Any]
     else:
         every = overviews_on(asked.shelf, person.pk, newest_first=newest_first)
     left = [one for one in every if asked.takes(one)]
-    items = [DialogItem(**vars(row)) for row in shown(left[: asked.shown])]
+    items = _items(left[: asked.shown], asked.search)
     counted = _strip(every, asked) if asked.shelf in LIVELY else []
     return {
         "asked": asked,
@@ -197,6 +206,11 @@ def list_context(user: User | AnonymousUser, asked: ListQuery) -> dict[str, Any]
         "state": state_of(items, counted),
         "socket_url": _socket_url(asked, items, counted),
     }
+
+
+def _items(some: list[DialogOverview], searched: str) -> list[DialogItem]:
+    said = newest_said([one.pk for one in some], searched) if searched else {}
+    return [DialogItem(**vars(row), found=said.get(row.dialog.pk), searched=searched) for row in shown(some)]
 
 
 NO_FILTER = dict.fromkeys(FILTERS, "")

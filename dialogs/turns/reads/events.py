@@ -21,6 +21,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from dialogs.common.errors import in_words
+from dialogs.common.text import sentences
 from dialogs.llms.guard import may_be_guarded
 from dialogs.models import LLM, Agent, Dialog, Message, ToolCall
 from dialogs.models.dialog import PausedBy
@@ -134,7 +135,7 @@ def _occurs(name: str, found: QuerySet[Any]) -> Q:
 def cause_of(event: ContextEvent) -> str:
     """Why an event happened, if more is known than its code, in the reader's language."""
     if event.code == Code.LOOP_DETECTED:
-        return " ".join(loop_sentences(event.facts))
+        return sentences(loop_sentences(event.facts))
     own = event.facts.get("why") or event.facts.get("reason") or event.facts.get("cause")
     if told := own or (event.run.told if event.run else ""):
         return in_words(told)

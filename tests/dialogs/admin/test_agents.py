@@ -32,15 +32,12 @@ def test_tools_are_given_to_an_agent(staff: Client, agent: Agent) -> None:
     assert list(agent.mcp_servers.all()) == [server]
 
 
-def test_the_page_says_where_an_agents_files_are(staff: Client, agent: Agent) -> None:
+def test_the_page_says_where_an_agents_files_are_and_what_goes_on_where_it_is_switched_off(
+    staff: Client, agent: Agent
+) -> None:
     page = staff.get(f"/admin/dialogs/agent/{agent.pk}/change/").content.decode()
 
     assert str(Path(settings.DOMINDS_WORKSPACES_DIR) / "helper") in page
-
-
-def test_the_page_says_what_goes_on_with_an_agent_that_is_switched_off(staff: Client, agent: Agent) -> None:
-    page = staff.get(f"/admin/dialogs/agent/{agent.pk}/change/").content.decode()
-
     assert "Dialogs that have begun with it go on" in page
 
 
@@ -141,6 +138,10 @@ def test_an_agent_has_a_chain_of_its_own(staff: Client, agent: Agent) -> None:
     assert "trim_payloads → discard_low_rel → select_passages" in page
     assert "chain_order:" in page
 
+    save(staff, agent, own="")
+
+    assert agent.own_settings == "", "everybody's again"
+
 
 def test_an_agent_has_a_threshold_of_its_own_in_percent(staff: Client, agent: Agent) -> None:
     LLM.objects.update(context_length=8192, compaction="automatic")
@@ -150,14 +151,6 @@ def test_an_agent_has_a_threshold_of_its_own_in_percent(staff: Client, agent: Ag
     guard = guard_of(Dialog(agent=agent, llm=LLM.objects.get()))
     assert guard is not None
     assert guard.threshold == int(0.6 * guard.limit)
-
-
-def test_emptied_it_has_everybodys_again(staff: Client, agent: Agent) -> None:
-    save(staff, agent, own=OWN)
-
-    save(staff, agent, own="")
-
-    assert agent.own_settings == ""
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
+
 import pytest
 from django.contrib import admin
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
 from dialogs.models import (
     Agent,
@@ -23,7 +27,9 @@ from dialogs.models import (
     Reminder,
     ToolCall,
 )
+from dialogs.turns.writes.messages import post_message
 from health.models import HealthReading
+from tests.builders import a_generation
 
 WORDS = "My secret garden"
 
@@ -91,6 +97,24 @@ def test_generations_are_filtered_by_what_the_page_offers(chosen: str, staff: Cl
     assert staff.get(f"/admin/dialogs/generation/?{chosen}&llm__id__exact={secret_dialog.llm.pk}").status_code == 200
 
 
+def test_what_went_wrong_is_told_in_words_also_in_the_filter(staff: Client, secret_dialog: Dialog) -> None:
+    Generation.objects.update(status="failed", error_code="rate_limited")
+
+    page = staff.get("/admin/dialogs/generation/?error_code=rate_limited").content.decode()
+
+    assert page.count("The provider asks us to slow down.") >= 1
+    assert ">rate_limited<" not in page
+
+
+def test_a_generation_is_headed_with_its_state_in_the_language_of_the_page(
+    staff: Client, secret_dialog: Dialog
+) -> None:
+    Generation.objects.update(status="failed")
+    address = f"/admin/dialogs/generation/{secret_dialog.generations.get().pk}/change/"
+
+    assert "/1 失败" in staff.get(address, headers={"accept-language": "zh-hans"}).content.decode()
+
+
 def test_no_page_shows_what_was_said(staff: Client, secret_dialog: Dialog, sam: User) -> None:
     generation = secret_dialog.generations.get()
     agent, llm, owner = secret_dialog.agent, secret_dialog.llm, secret_dialog.owner
@@ -138,3 +162,31 @@ def test_what_no_dialog_needs_is_deleted(staff: Client, agent: Agent, provider: 
 
     assert not Agent.objects.exists()
     assert not Provider.objects.exists()
+
+
+# The admin's list of generations: numbers of calls to providers.
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(90, "90.0"), (0, "0.0"), (-3600, "—"), (None, "—")])
+def test_how_long_a_call_took_is_unknown_while_it_runs_and_where_the_clock_was_set_back(
+    staff: Client, dialog: Dialog, seconds: int | None, shown: str
+) -> None:
+    post_message(dialog=dialog, content="Hello")
+    dialog.refresh_from_db()
+    made, now = a_generation(dialog), timezone.now()
+    finished = None if seconds is None else now + timedelta(seconds=seconds)
+    Generation.objects.filter(pk=made.pk).update(started_at=now, finished_at=finished)
+
+    page = staff.get("/admin/dialogs/generation/").content.decode()
+
+    assert f'<td class="field-took">{shown}</td>' in page
+
+
+# The admin as a part of the whole: its pages look like the others'.
+
+
+@pytest.mark.parametrize("path", ["/", "/admin/"])
+def test_every_page_has_the_icon(path: str, staff: Client) -> None:
+    page = staff.get(path).content.decode()
+
+    assert re.search(r'<link rel="icon" href="/static/favicon[^"]*svg"', page)

@@ -11,50 +11,40 @@ from asgiref.sync import sync_to_async
 from dialogs.models import Blob, Dialog, Generation, Message
 from dialogs.transcript.writes.standing_rules import lay_down
 from health.models import HealthReading
-from tests.dialogs.api.conftest import Client, MakeKey, Play, a_tool, assistant, calling, said, text_of, user
+from tests.dialogs.api.conftest import Client, Play, a_tool, assistant, calling, said, text_of, user
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 
 PIXEL = "data:image/png;base64," + "iVBORw0KGgo" * 40
 
 
-async def test_a_client_gets_an_answer_and_its_usage(client_of_alice: Client, play: Play) -> None:
-    await sync_to_async(play)(said(120, "Hi there."))
+@pytest.mark.parametrize(
+    ("prompt", "usage"), [(120, {"prompt_tokens": 120, "completion_tokens": 5, "total_tokens": 125}), (None, None)]
+)
+async def test_a_client_gets_an_answer_and_the_usage_that_was_reported(
+    client_of_alice: Client, play: Play, prompt: int | None, usage: dict[str, int] | None
+) -> None:
+    await sync_to_async(play)(said(prompt, "Hi there."))
 
-    response = await client_of_alice.ask(user("Hello"))
+    body = (await client_of_alice.ask(user("Hello"))).json()
 
-    body = response.json()
     assert body["choices"][0]["message"] == {"role": "assistant", "content": "Hi there."}
-    assert body["choices"][0]["finish_reason"] == "stop"
-    assert body["usage"] == {"prompt_tokens": 120, "completion_tokens": 5, "total_tokens": 125}
+    assert (body["choices"][0]["finish_reason"], body["usage"]) == ("stop", usage)
 
 
-async def test_usage_that_nobody_reported_is_not_made_up(client_of_alice: Client, play: Play) -> None:
-    await sync_to_async(play)(said(None, "Hi there."))
-
-    response = await client_of_alice.ask(user("Hello"))
-
-    assert response.json()["usage"] is None
-
-
-async def test_a_stream_says_the_same_in_pieces(client_of_alice: Client, play: Play) -> None:
+async def test_a_stream_says_the_same_in_pieces_and_has_usage_only_where_it_is_asked_for(
+    client_of_alice: Client, play: Play
+) -> None:
     await sync_to_async(play)(said(120, ["Hi ", "there, ", "Alice."]))
 
     chunks = await client_of_alice.stream(user("Hello"))
+    with_usage = await client_of_alice.stream(user("Good morning"), stream_options={"include_usage": True})
 
     assert text_of(chunks) == "Hi there, Alice."
     assert chunks[0]["choices"][0]["delta"] == {"role": "assistant", "content": ""}
     assert chunks[-1]["choices"][0]["finish_reason"] == "stop"
     assert len({(chunk["id"], chunk["created"], chunk["model"]) for chunk in chunks}) == 1
-
-
-async def test_a_stream_has_usage_only_where_it_is_asked_for(client_of_alice: Client, play: Play) -> None:
-    await sync_to_async(play)(said(120, "Hi."))
-
-    without = await client_of_alice.stream(user("Hello"))
-    with_usage = await client_of_alice.stream(user("Good morning"), stream_options={"include_usage": True})
-
-    assert all(chunk["choices"] for chunk in without)
+    assert all(chunk["choices"] for chunk in chunks)
     assert [chunk["usage"]["prompt_tokens"] for chunk in with_usage if not chunk["choices"]] == [120]
 
 
@@ -73,15 +63,12 @@ async def test_what_the_client_said_is_sent_as_it_was_said(client_of_alice: Clie
     ]
     assert (sent["options"], sent["max_output_tokens"]) == ({"temperature": 0.1}, 50)
 
-
-async def test_an_agents_instructions_come_before_the_clients(client_of_alice: Client, play: Play) -> None:
-    read = await sync_to_async(play)(said(120))
-
+    # An agent's instructions come before the client's.
     await client_of_alice.post(
         {"model": "helper", "messages": [{"role": "developer", "content": "Be brief."}, user("Hello")]}
     )
 
-    assert read()[0]["messages"][0]["content"] == "You help.\n\nBe brief."
+    assert read()[1]["messages"][0]["content"] == "You help.\n\nBe brief."
 
 
 async def test_images_are_sent_whole_and_kept_apart_from_the_message(client_of_alice: Client, play: Play) -> None:
@@ -182,29 +169,6 @@ async def test_no_prompt_is_ever_added_however_full_it_is(client_of_alice: Clien
     assert first.json()["dominds"]["level"] == "critical"
     assert [one["content"] for one in read()[1]["messages"]] == ["A", "One.", "B"]
     assert await Generation.objects.acount() == 2
-
-
-async def test_recall_is_answered_here_and_the_client_sees_nothing_of_it(
-    make_key: MakeKey, client_of_alice: Client, play: Play
-) -> None:
-    _key, secret = await sync_to_async(make_key)(offers_recall=True)
-    client = Client(secret)
-    await sync_to_async(play)(said(120, "One."))
-    await client.ask(user("A"))
-    await sync_to_async(_compacted_once)()
-    read = await sync_to_async(play)(calling(130, "recall", '{"query": "boiler"}'), said(140, "Found."))
-
-    body = (await client.ask(user("A"), assistant("One."), user("Where?"))).json()
-
-    assert body["choices"][0]["message"] == {"role": "assistant", "content": "Found."}
-    # What was compacted away is not sent; the view of this test is empty.
-    assert [one["role"] for one in read()[1]["messages"]] == ["user", "assistant", "tool"]
-
-
-def _compacted_once() -> None:
-    from tests.dialogs.compaction_runs import an_applied_run
-
-    an_applied_run(Dialog.objects.get())
 
 
 async def test_a_rule_that_a_person_adds_on_its_page_is_told_to_the_model(client_of_alice: Client, play: Play) -> None:

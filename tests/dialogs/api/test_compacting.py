@@ -44,20 +44,6 @@ def contents(request: dict[str, Any]) -> str:
     return "\n".join(message["content"] for message in request["messages"])
 
 
-async def test_a_history_above_the_threshold_is_compacted_before_it_is_sent(guarded_client: Client, play: Play) -> None:
-    read = await sync_to_async(play)(said(900, "Done."))
-    history = long_history(LONG)
-
-    await guarded_client.ask(*history, user("And now?"))
-
-    run = await CompactionRun.objects.aget()
-    sent = contents(read()[0])
-    assert (run.status, run.trigger) == (Applied, "pre_request")
-    assert len(sent) < sum(len(message["content"]) for message in history) / 2
-    assert RULE in sent
-    assert sent.endswith("And now?")
-
-
 async def test_results_that_tell_of_nul_or_half_a_character_are_compacted_and_sent(
     guarded_client: Client, play: Play
 ) -> None:
@@ -89,7 +75,9 @@ def as_the_library(instructions: dict[str, Any], messages: list[dict[str, Any]])
 
 
 @pytest.mark.parametrize("asked", ["And now?", "What did you say about question 12?"])
-async def test_a_client_is_sent_what_the_library_chooses(guarded_client: Client, play: Play, asked: str) -> None:
+async def test_a_history_above_the_threshold_is_compacted_before_it_is_sent_to_what_the_library_chooses(
+    guarded_client: Client, play: Play, asked: str
+) -> None:
     read = await sync_to_async(play)(said(900, "Done."))
     messages = [*long_history(LONG), user(asked)]
     sentences = {part for message in messages for part in message["content"].split(". ")}
@@ -100,6 +88,10 @@ async def test_a_client_is_sent_what_the_library_chooses(guarded_client: Client,
     sent, chosen = contents(request), await sync_to_async(as_the_library)(request["messages"][0], messages)
     assert {one for one in sentences if one in sent} == {one for one in sentences if one in chosen}
     assert len(sent) < sum(len(message["content"]) for message in messages) / 2
+    assert RULE in sent
+    assert sent.endswith(asked)
+    run = await CompactionRun.objects.aget()
+    assert (run.status, run.trigger) == (Applied, "pre_request")
 
 
 OWN_CHAIN = {"how": "chain", "breaking_strategy": {"chain_order": ["discard_low_rel"]}}
@@ -133,28 +125,43 @@ async def test_an_agents_or_a_types_own_chain_is_what_runs(
 async def test_the_client_is_told_and_the_answer_holds_none_of_it(guarded_client: Client, play: Play) -> None:
     await sync_to_async(play)(said(900, "Done."))
 
-    chunks = await guarded_client.stream(*long_history(LONG), user("And now?"))
+    response = await guarded_client.ask(*long_history(LONG), user("And now?"), stream=True)
 
+    raw = b"".join([part async for part in response.streaming_content]).decode()
+    chunks = [json.loads(line.removeprefix("data: ")) for line in raw.split("\n\n") if line.startswith("data: {")]
     (first, begun), (last, done) = statuses(chunks)
     assert (first, begun, done) == ("Compacting conversation history...", False, True)
     assert re.fullmatch(r"Context compacted, continuing\.\.\. \(≈[\d.]+k? → ≈[\d.]+k? tokens\)", last)
     assert text_of(chunks) == "Done."
+    # Every client sees it in the bytes, while it waits.
+    assert raw.index(": compacting the conversation\n\n") < raw.index("Done.")
+
+
+AI_SDK = "ai/6.0.1 ai-sdk/openai-compatible/2.0.1 runtime/node.js/22"
 
 
 @pytest.mark.parametrize(
-    ("how", "place"), [("reasoning", "reasoning_content"), ("content", "content"), ("off", "")], ids=str
+    ("headers", "place"),
+    [
+        ({"X-Dominds-Notices": "reasoning"}, "reasoning_content"),
+        ({"X-Dominds-Notices": "content"}, "content"),
+        ({"X-Dominds-Notices": "off"}, ""),
+        ({"user-agent": AI_SDK}, "reasoning_content"),
+    ],
+    ids=["reasoning", "content", "off", "the-ai-sdk-shows-thoughts"],
 )
 async def test_notices_come_where_the_client_wants_them(
-    guarded_client: Client, play: Play, how: str, place: str
+    guarded_client: Client, play: Play, headers: dict[str, str], place: str
 ) -> None:
     await sync_to_async(play)(said(900, "Done."))
 
-    chunks = await guarded_client.stream(*long_history(LONG), user("And now?"), headers={"X-Dominds-Notices": how})
+    chunks = await guarded_client.stream(*long_history(LONG), user("And now?"), headers=headers)
 
     deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
     told = [key for delta in deltas for key, value in delta.items() if "Compacting conversation" in str(value)]
     assert told == ([place] if place else [])
     assert statuses(chunks) == []
+    assert place == "content" or text_of(chunks) == "Done."
 
 
 async def test_a_notice_that_comes_back_as_content_is_taken_out_again(guarded_client: Client, play: Play) -> None:
@@ -171,46 +178,18 @@ async def test_a_notice_that_comes_back_as_content_is_taken_out_again(guarded_cl
     assert await CompactionRun.objects.acount() == 1
 
 
-async def test_a_compaction_is_seen_in_the_bytes_of_every_stream(guarded_client: Client, play: Play) -> None:
-    await sync_to_async(play)(said(900, "Done."))
-
-    response = await guarded_client.ask(*long_history(LONG), user("And now?"), stream=True)
-    raw = b"".join([part async for part in response.streaming_content]).decode()
-
-    assert raw.index(": compacting the conversation\n\n") < raw.index("Done.")
-
-
-async def test_the_ai_sdk_shows_notices_as_thoughts(guarded_client: Client, play: Play) -> None:
-    await sync_to_async(play)(said(900, "Done."))
-    agent = {"user-agent": "ai/6.0.1 ai-sdk/openai-compatible/2.0.1 runtime/node.js/22"}
-
-    chunks = await guarded_client.stream(*long_history(LONG), user("And now?"), headers=agent)
-
-    thoughts = [choice["delta"].get("reasoning_content", "") for chunk in chunks for choice in chunk["choices"]]
-    assert "Compacting conversation history..." in "".join(thoughts)
-    assert (text_of(chunks), statuses(chunks)) == ("Done.", [])
-
-
-async def test_the_same_history_sent_twice_is_compacted_once(guarded_client: Client, play: Play) -> None:
-    read = await sync_to_async(play)(said(900, "Done."))
+async def test_the_same_history_and_a_longer_one_go_on_from_the_view_that_was_made(
+    guarded_client: Client, play: Play
+) -> None:
+    read = await sync_to_async(play)(said(900, "Done."), said(900, "Done."), said(950, "Fine."))
     history = [*long_history(LONG), user("And now?")]
 
     await guarded_client.ask(*history)
-    await guarded_client.ask(*history)
-
-    assert await CompactionRun.objects.acount() == 1
-    assert contents(read()[0]) == contents(read()[1])
-
-
-async def test_a_longer_history_goes_on_from_the_view_that_was_made(guarded_client: Client, play: Play) -> None:
-    read = await sync_to_async(play)(said(900, "Done."), said(950, "Fine."))
-    history = [*long_history(LONG), user("And now?")]
-
     await guarded_client.ask(*history)
     await guarded_client.ask(*history, assistant("Done."), user("Thanks"))
 
-    before, after = read()[0]["messages"], read()[1]["messages"]
-    assert after[: len(before)] == before
+    before, same, after = (one["messages"] for one in read())
+    assert (same, after[: len(before)]) == (before, before)
     assert [one["content"] for one in after[len(before) :]] == ["Done.", "Thanks"]
     assert await CompactionRun.objects.acount() == 1
 
@@ -229,44 +208,34 @@ async def test_two_requests_at_once_share_one_compaction(guarded_client: Client,
     assert [run.steps for run in runs] == [runs[0].steps] * len(runs)
 
 
-async def test_an_answer_that_fills_the_window_is_one_stream_for_the_client(small_client: Client, play: Play) -> None:
-    await sync_to_async(play)({"text": LONG_ANSWER, "usage": None}, said(700, "and that is all."))
-
-    chunks = await small_client.stream(*HALF_FULL, stream_options={"include_usage": True})
-
-    told = text_of(chunks)
-    partial = await Message.objects.aget(cut_short=True)
-    assert told == partial.content + " and that is all."
-    assert len(statuses(chunks)) == 2
-    assert chunks[-1]["usage"]["prompt_tokens"] == 700
-    finishes = [choice["finish_reason"] for chunk in chunks for choice in chunk["choices"]]
-    assert [reason for reason in finishes if reason] == ["stop"]
-
-
 @pytest.mark.parametrize("how", ["event", "reasoning", "content"])
-async def test_an_answer_made_in_two_parts_is_known_again_as_one(small_client: Client, play: Play, how: str) -> None:
+async def test_an_answer_that_fills_the_window_is_one_stream_for_the_client_and_known_again_as_one(
+    small_client: Client, play: Play, how: str
+) -> None:
     read = await sync_to_async(play)(
         {"text": LONG_ANSWER, "usage": None}, said(700, "and that is all."), said(720, "Yes.")
     )
     headers = {"X-Dominds-Notices": how}
 
-    told = text_of(await small_client.stream(*HALF_FULL, headers=headers))
-    await small_client.ask(*HALF_FULL, assistant(told), user("Is it?"), headers=headers)
+    chunks = await small_client.stream(*HALF_FULL, headers=headers, stream_options={"include_usage": True})
+    await small_client.ask(*HALF_FULL, assistant(text_of(chunks)), user("Is it?"), headers=headers)
 
+    partial = await Message.objects.aget(cut_short=True)
+    if how == "content":
+        # The notice stands apart from the words around it.
+        before, after = text_of(chunks).split("> Compacting conversation history...")
+        assert before == f"{partial.content}\n\n"
+        assert re.search(r"tokens\)\n\n and that is all\.$", after)
+    else:
+        assert text_of(chunks) == f"{partial.content} and that is all."
+        assert len(statuses(chunks)) == (2 if how == "event" else 0)
+    assert chunks[-1]["usage"]["prompt_tokens"] == 700
+    finishes = [choice["finish_reason"] for chunk in chunks for choice in chunk["choices"]]
+    assert [reason for reason in finishes if reason] == ["stop"]
     assert await Dialog.objects.acount() == 1
     assert await CompactionRun.objects.filter(trigger="stream").acount() == 1
     assert contents(read()[2]).endswith(". and that is all.\nIs it?")
     assert "Compacting conversation" not in contents(read()[2])
-
-
-async def test_a_notice_in_mid_answer_stands_apart_from_its_words(small_client: Client, play: Play) -> None:
-    await sync_to_async(play)({"text": LONG_ANSWER, "usage": None}, said(700, "and that is all."))
-
-    told = text_of(await small_client.stream(*HALF_FULL, headers={"X-Dominds-Notices": "content"}))
-
-    before, after = told.split("> Compacting conversation history...")
-    assert before.endswith(".\n\n")
-    assert re.search(r"tokens\)\n\n and that is all\.$", after)
 
 
 @pytest.mark.parametrize("how", ["event", "content"])

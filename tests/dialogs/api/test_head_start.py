@@ -15,10 +15,10 @@ from asgiref.sync import sync_to_async
 
 from dialogs.api import reading, turn
 from dialogs.api.speculation import SpeculativeRequest
-from dialogs.models import Dialog, Generation, Message
+from dialogs.models import Dialog, Generation, Message, PrefixNode
 from dialogs.providers.chat_messages import ChatMessage, ChatRequest
 from dialogs.providers.scripted import Scripted
-from tests.dialogs.api.conftest import Client, Play, said, text_of, user
+from tests.dialogs.api.conftest import Client, Play, assistant, said, text_of, user
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 Status = Generation.Status
@@ -185,3 +185,59 @@ async def test_an_answer_to_something_else_that_was_heard_is_an_error(
     failed = await at_rest()
     assert (failed.status, failed.message) == (Status.FAILED, None)
     assert not await Message.objects.filter(role="assistant").aexists()
+
+
+# A request with its first call, and an answer with the end of its turn, are stored at once; if that fails, apart.
+
+
+BEGUN, CONCLUDED = "begun", "know_again"
+
+
+def fails(*_args: Any, **_kwargs: Any) -> None:
+    raise OSError("No space left on device")
+
+
+@pytest.mark.parametrize("step", [BEGUN, CONCLUDED])
+async def test_where_they_cannot_be_stored_at_once_nothing_is_lost(
+    client_of_alice: Client, play: Play, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    await sync_to_async(play)(said(120, "One."))
+    real, tried = getattr(turn, step), list[str]()
+
+    def fails_once(*args: Any, **kwargs: Any) -> Any:
+        tried.append(step)
+        return fails() if len(tried) == 1 else real(*args, **kwargs)
+
+    monkeypatch.setattr(turn, step, fails_once)
+
+    response = await client_of_alice.ask(user("Count"))
+
+    assert tried
+    assert response.json()["choices"][0]["message"]["content"] == "One."
+    dialog = await Dialog.objects.aget()
+    assert (dialog.is_busy, dialog.answer_due, dialog.lease_until) == (False, False, None)
+    kept = await Generation.objects.select_related("message").aget()
+    assert (kept.status, kept.message.content) == (Status.FINISHED, "One.")
+    # The client's message, and the answer.
+    assert await PrefixNode.objects.acount() == 2
+
+
+async def test_an_outcome_that_is_not_read_is_the_one_that_is_stored(
+    client_of_alice: Client, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turn, "conclude", fails)
+    monkeypatch.setattr(turn, "outcome_of", fails)
+    await sync_to_async(play)(said(120, "One."), said(240, "Two."))
+
+    await client_of_alice.ask(user("Count"))
+    response = await client_of_alice.ask(user("Count"), assistant("One."), user("On"))
+
+    last = await Generation.objects.select_related("reading").alatest("pk")
+    assert response.json()["dominds"] == {
+        "dialog": str(last.dialog_id),
+        "level": last.reading.level,
+        "compactions": 0,
+        "generations": 1,
+    }
+    assert response.json()["usage"]["prompt_tokens"] == last.prompt_tokens == 240
+    assert await Dialog.objects.acount() == 1

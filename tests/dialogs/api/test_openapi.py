@@ -15,7 +15,7 @@ from dialogs.api.openapi import document
 from dialogs.models import LLM, Agent, Provider
 from tests.dialogs.api.conftest import Client, Play, a_tool, assistant, calling, long_history, said, user
 from tests.dialogs.api.mutating import CALL, RESULT
-from tests.dialogs.api.test_errors import EVERY_ERROR
+from tests.dialogs.api.test_schemas import EVERY_ERROR
 from tests.imports import ROOT
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
@@ -111,11 +111,28 @@ async def test_it_takes_no_chunk_with_a_field_of_an_upstreams() -> None:
     assert not validator("Chunk").is_valid({**head, "provider": "upstream"})
 
 
-async def test_the_list_says_which_number_it_tells(client_of_alice: Client, guarded: Agent) -> None:
+TAUGHT = {"context_length": 2048, "context_length_source": "refusal", "detected_context_length": 8192}
+
+
+@pytest.mark.parametrize(
+    ("fields", "length", "which", "window"),
+    [
+        ({}, 3500, "kept_to", 100_000),
+        # Nobody keeps a request to the limit there.
+        ({"compaction": "off"}, 100_000, "window", 100_000),
+        # Not the window that the server had listed.
+        ({"compaction": "off"} | TAUGHT, 2048, "window", 2048),
+    ],
+)
+async def test_the_list_says_which_number_it_tells(
+    client_of_alice: Client, guarded: Agent, fields: dict[str, Any], length: int, which: str, window: int
+) -> None:
+    await LLM.objects.aupdate(**(fields or {"compaction": "automatic"}))
+
     listed = {one["id"]: one for one in (await client_of_alice.get("/v1/models")).json()["data"]}
 
-    assert listed["helper"]["context_length"] == 3500
-    assert listed["helper"]["dominds"] == {"context_length_is": "kept_to", "window": 100_000}
+    assert listed["helper"]["context_length"] == length
+    assert listed["helper"]["dominds"] == {"context_length_is": which, "window": window}
     assert openapi.Model.model_validate(listed["scripted/tiny"])
 
 
@@ -138,26 +155,3 @@ async def test_the_list_holds_what_can_be_asked(
 
 async def ids(client: Client) -> list[str]:
     return sorted(one["id"] for one in (await client.get("/v1/models")).json()["data"])
-
-
-async def test_where_compaction_is_off_the_list_tells_the_window(client_of_alice: Client, guarded: Agent) -> None:
-    """Nobody keeps a request to the limit there."""
-    await LLM.objects.aupdate(compaction="off")
-
-    listed = {one["id"]: one for one in (await client_of_alice.get("/v1/models")).json()["data"]}
-
-    assert listed["helper"]["context_length"] == 100_000
-    assert listed["helper"]["dominds"] == {"context_length_is": "window", "window": 100_000}
-
-
-async def test_a_window_that_a_refusal_taught_is_told_and_not_the_one_that_the_server_had_listed(
-    client_of_alice: Client, guarded: Agent
-) -> None:
-    await LLM.objects.aupdate(
-        compaction="off", context_length=2048, context_length_source="refusal", detected_context_length=8192
-    )
-
-    listed = {one["id"]: one for one in (await client_of_alice.get("/v1/models")).json()["data"]}
-
-    assert listed["helper"]["context_length"] == 2048
-    assert listed["helper"]["dominds"] == {"context_length_is": "window", "window": 2048}

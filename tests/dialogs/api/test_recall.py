@@ -48,15 +48,6 @@ def names(request: dict[str, Any]) -> list[str]:
     return [tool["function"]["name"] for tool in request.get("tools") or ()]
 
 
-async def test_it_is_not_offered_before_there_is_an_archive(make_key: MakeKey, llm: LLM, play: Play) -> None:
-    _key, secret = await sync_to_async(make_key)(offers_recall=True)
-    read = await sync_to_async(play)(said(120, "One."))
-
-    await Client(secret).ask(user("Hello"))
-
-    assert names(read()[0]) == []
-
-
 async def test_it_is_offered_once_a_client_leaves_messages_out_and_finds_these(
     make_key: MakeKey, llm: LLM, play: Play
 ) -> None:
@@ -93,10 +84,11 @@ async def test_a_stream_holds_the_answer_alone_and_the_usage_of_the_last_request
 
 async def test_what_was_looked_up_stays_before_the_model_in_the_next_turn(client: Client, play: Play) -> None:
     read = await sync_to_async(play)(RECALLING, said(140, "71 degrees."), said(150, "Yes."))
-    await client.ask(*HISTORY)
 
+    found = (await client.ask(*HISTORY)).json()
     await client.ask(*HISTORY, assistant("71 degrees."), user("Sure?"))
 
+    assert found["choices"][0]["message"] == {"role": "assistant", "content": "71 degrees."}
     assert [one["role"] for one in read()[2]["messages"]][-5:] == ["user", "assistant", "tool", "assistant", "user"]
     assert await Dialog.objects.acount() == 1
 

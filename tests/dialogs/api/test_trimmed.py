@@ -223,11 +223,13 @@ async def test_nobody_goes_on_with_what_was_said_to_others(
     assert await Dialog.objects.acount() == 2
 
 
-async def test_once_it_was_compacted_what_was_laid_down_before_goes_along_with_the_newest_messages(
-    guarded_client: Client, play: Play
+@pytest.mark.parametrize("note", ["", "[NOTE] The gate is painted green."], ids=["no-head", "a-note"])
+async def test_once_it_was_compacted_what_was_laid_down_before_goes_along_with_a_note_and_the_newest_messages(
+    guarded_client: Client, play: Play, note: str
 ) -> None:
     read = await sync_to_async(play)(*(said(900, f"Answer {at}. {long_text(900 + at, 30)}") for at in range(14)))
-    client = Trimming(guarded_client, newest=7)
+    head: Head = lambda history: [history[0], assistant(note)] if note else []  # noqa: E731
+    client = Trimming(guarded_client, newest=7, first=head)
     await client.ask(RULE)
 
     for turn in range(13):
@@ -238,8 +240,11 @@ async def test_once_it_was_compacted_what_was_laid_down_before_goes_along_with_t
     compacted = await CompactionRun.objects.filter(status="applied").order_by("pk").afirst()
     assert compacted is not None
     since = await Message.objects.filter(pk__lte=compacted.leaf_id, role="user").acount()
-    assert [RULE in "\n".join(texts(request)) for request in read()[since - 1 :]] == [True] * (15 - since)
-    assert not await CompactionRun.objects.filter(trigger="carried").aexists()
+    for at, request in enumerate(read()[6 if note else since - 1 :]):
+        sent = "\n".join(texts(request))
+        assert RULE in sent, at
+        assert not note or sent.count(note) == 1, at
+    assert note or not await CompactionRun.objects.filter(trigger="carried").aexists()
 
 
 @pytest.mark.parametrize("head", HEADS)
@@ -325,23 +330,6 @@ async def test_two_conversations_with_one_head_and_one_end_are_not_told_apart(
     await client_of_alice.ask(SYSTEM, user(NOTE), *client.history[-2:], user("And then?"))
 
     assert await Message.objects.acount() == before + 5
-
-
-async def test_once_it_was_compacted_a_note_still_goes_along(guarded_client: Client, play: Play) -> None:
-    read = await sync_to_async(play)(*(said(900, f"Answer {at}. {long_text(900 + at, 30)}") for at in range(14)))
-    note = "[NOTE] The gate is painted green."
-    client = Trimming(guarded_client, newest=7, first=lambda history: [history[0], assistant(note)])
-    await client.ask(RULE)
-
-    for turn in range(13):
-        await client.ask(f"Question {turn}. {long_text(turn, 30)}")
-
-    assert await Dialog.objects.acount() == 1
-    assert await Message.objects.acount() == 28
-    assert await CompactionRun.objects.filter(status="applied").aexists()
-    for request in read()[6:]:
-        assert RULE in "\n".join(texts(request))
-        assert "\n".join(texts(request)).count(note) == 1
 
 
 async def test_results_that_a_client_clears_stay_as_they_were_and_are_sent_as_it_sends_them(

@@ -4,21 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterator
 
 import pytest
 from channels.db import database_sync_to_async as in_db
 from channels.layers import get_channel_layer
 from django.contrib.auth.models import User
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from dialogs.common import broadcast
 from dialogs.common.broadcast import group_name
+from dialogs.compaction.settings.checking import budget_warnings, limit_warnings, type_warnings
 from dialogs.compaction.writes.compaction import claim_run, finish_run, report
+from dialogs.driver import guarding, run
 from dialogs.models import Dialog
 from dialogs.pages import consumers, live_view
-from health.models import CompactionRun
+from dialogs.turns.writes.messages import retry
+from health.compaction.config import ContextConfig
+from health.configured import ONLY
+from health.limits import effective_limit
+from health.models import CompactionRun, ContextSettings
+from health.monitor.levels import Configured
+from tests.dialogs.compacting_builders import a_history
 from tests.dialogs.compaction_runs import a_run
 from tests.dialogs.dom import elements
+from tests.dialogs.driver.conftest import ask_and_drive, drive_until_idle
 from tests.dialogs.pages.test_consumers import cookie_of, socket_to, until, watching
+from tests.standins.serving import serving
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -158,3 +173,102 @@ async def test_a_reading_that_has_begun_answers_nobody_who_asks_later(
     may_end.set()
 
     assert (await first, await second) == ("earlier", "later")
+
+
+# What is told of a model's limits. What an admin wrote is never changed by it.
+
+
+@pytest.mark.parametrize(
+    ("configured", "ids"),
+    [
+        (Configured(context_length=200_000), []),
+        (Configured(context_length=111_113), []),  # nine tenths is 100,001: just above the default
+        (Configured(context_length=111_112), ["health.W001"]),
+        (Configured(context_length=32_768), ["health.W001"]),
+        (Configured(context_length=32_768, optimal_max_tokens=24_576), []),
+        (Configured(input_length=200_000), []),
+        (Configured(context_length=10, optimal_max_tokens=5, critical_max_tokens=11), ["health.W002"]),
+        (Configured(context_length=10, optimal_max_tokens=20, critical_max_tokens=11), ["health.W002", "health.W001"]),
+        (Configured(), ["health.W003"]),
+        (Configured(optimal_max_tokens=5, critical_max_tokens=3), ["health.W003"]),
+    ],
+)
+def test_odd_limits_are_named(configured: Configured, ids: list[str]) -> None:
+    found = limit_warnings("demo/tiny", configured)
+
+    assert [warning.id for warning in found] == ids
+    assert all("demo/tiny" in warning.msg and warning.hint for warning in found)
+
+
+@pytest.mark.parametrize(
+    ("limit", "is_p1", "window", "ids"),
+    [
+        (5000, False, 8192, []),
+        (5000, False, None, []),
+        (5000, False, 5000, []),
+        (3499, False, 8192, ["health.W004"]),  # the floor of 3,500 holds
+        (3400, True, 8192, []),  # a fifth more is above the floor
+        (5000, False, 4096, ["health.W005"]),
+        (5000, True, 5999, ["health.W005"]),  # so is a fifth more
+        (2000, False, 2048, ["health.W004", "health.W005"]),
+    ],
+)
+def test_odd_limits_of_an_agent_are_named(limit: int, is_p1: bool, window: int | None, ids: list[str]) -> None:
+    uncapped = effective_limit(ContextConfig(), agent_limit=limit, is_p1=is_p1)
+
+    found = budget_warnings("Helper", uncapped, window=window)
+
+    assert [warning.id for warning in found] == ids
+    assert all("Helper" in warning.msg and warning.hint for warning in found)
+
+
+@pytest.mark.parametrize(("limit_type", "ids"), [("", []), ("gpt4", []), ("gpt5", ["health.W006"])])
+def test_a_limit_type_that_nobody_knows_is_named(limit_type: str, ids: list[str]) -> None:
+    assert [warning.id for warning in type_warnings("demo/tiny", limit_type, ContextConfig())] == ids
+
+
+# With no limit set, a request is the same byte for byte as without anybody who could compact it.
+
+
+EAGER = "context_config:\n  default_limit: 3500\n  warning_threshold: 0.1\n  goal: 0.05\n  accept: 0.08\n"
+
+
+class Listener:
+    """A server that writes down what it is asked, byte for byte, and refuses it."""
+
+    def __init__(self) -> None:
+        self.bodies: list[bytes] = []
+
+    async def refuse(self, request: Request) -> Response:
+        if request.method == "POST":
+            self.bodies.append(await request.body())
+        return JSONResponse({"error": {"message": "no", "type": "invalid_request_error"}}, status_code=400)
+
+
+@pytest.fixture
+def listener() -> Iterator[tuple[Listener, str]]:
+    heard = Listener()
+    with serving(Starlette(routes=[Route("/{path:path}", heard.refuse, methods=["GET", "POST"])])) as url:
+        yield heard, url
+
+
+@pytest.mark.parametrize("kind", ["openai", "ollama", "anthropic"])
+def test_requests_are_the_same_with_the_guard_and_without_it(
+    kind: str, dialog: Dialog, listener: tuple[Listener, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard, url = listener
+    dialog.llm.provider.kind, dialog.llm.provider.base_url = kind, url
+    dialog.llm.provider.save()
+    ContextSettings.objects.create(pk=ONLY, values=EAGER, pruning_agent=dialog.agent)
+    a_history(dialog, pairs=40)
+
+    ask_and_drive(dialog, "And now?")
+    monkeypatch.setattr(run, "with_guarding", lambda state, _looked: state)
+    monkeypatch.setattr(guarding, "guard_of", lambda *_asked: None)
+    retry(dialog=dialog)
+    drive_until_idle(dialog)
+
+    with_guard, without_guard = heard.bodies
+    assert with_guard == without_guard
+    assert b"Reading 3900" in with_guard
+    assert not CompactionRun.objects.exists()

@@ -222,13 +222,15 @@ def test_in_a_small_window_no_answer_takes_the_room_of_a_rule(dialog: Dialog, pl
     assert handover.tokens <= window / 4
 
 
-def test_it_takes_a_quarter_of_the_room_at_most(dialog: Dialog, play: Play) -> None:
+def test_it_takes_a_quarter_of_the_room_at_most_and_a_pinned_message_goes_along(dialog: Dialog, play: Play) -> None:
     guard(dialog, limit=3500)
-    a_history(dialog, pairs=30)
+    pinned = a_history(dialog, pairs=30)[21]
+    set_pin(dialog=dialog, message_id=pinned.pk, pinned=True)
 
     start_course(dialog=dialog)
 
     assert 500 < handover_in(dialog)["tokens"] <= 3500 / 4
+    assert pinned.content in handover_in(dialog)["text"]
 
 
 def test_where_the_agent_curated_its_reminders_the_last_exchange_stays_behind(dialog: Dialog, play: Play) -> None:
@@ -238,16 +240,6 @@ def test_where_the_agent_curated_its_reminders_the_last_exchange_stays_behind(di
 
     assert RULE in sent(requests()[-1])
     assert "Blue it is." not in sent(requests()[-1])
-
-
-def test_a_pinned_message_goes_along(dialog: Dialog, play: Play) -> None:
-    guard(dialog, limit=3500)
-    pinned = a_history(dialog, pairs=30)[21]
-    set_pin(dialog=dialog, message_id=pinned.pk, pinned=True)
-
-    start_course(dialog=dialog)
-
-    assert pinned.content in handover_in(dialog)["text"]
 
 
 def test_what_was_said_by_others_cannot_pass_for_the_handovers_own_words(dialog: Dialog, play: Play) -> None:

@@ -11,8 +11,6 @@ from asgiref.sync import async_to_sync
 from django.test import Client
 from django.utils import timezone
 
-from dialogs.agents.tools import registry
-from dialogs.agents.tools.base import OutsideTool
 from dialogs.driver.run import drive
 from dialogs.driver.writes import rounds
 from dialogs.models import Dialog, Generation, QueuedMessage, Reminder, ToolCall
@@ -258,47 +256,6 @@ def test_a_package_beside_fifty_reminders_is_refused_with_their_number(dialog: D
 
     assert "50 reminders" in dialog.messages.get(role="tool").content
     assert dialog.courses.count() == 1
-
-
-@pytest.mark.parametrize(
-    "arguments", ["[" * 100_000, '{"content": ' + "[" * 100_000, '{"content": ' + "[" * 900 + "]" * 900 + "}"]
-)
-def test_arguments_nested_without_end_are_a_result_that_says_so(dialog: Dialog, play: Play, arguments: str) -> None:
-    play(calling(120, "add_reminder", arguments), said(120, "Flatter then."))
-    ask(dialog)
-
-    drive_to_the_end(dialog)
-
-    assert dialog.messages.last().content == "Flatter then."
-    assert ToolCall.objects.get().status == "failed"
-
-
-@pytest.mark.parametrize(
-    ("schema", "arguments"),
-    [
-        ({"properties": {"a": {"$ref": "#/nowhere"}}}, '{"a": 1}'),
-        ({"properties": {"a": {"$ref": "http://127.0.0.1:9/schema"}}}, '{"a": 1}'),
-        ({"$ref": "#"}, '{"a": 1}'),
-        ({"properties": {"a": {"multipleOf": 0.1}}}, '{"a": %s}' % ("9" * 4_000)),
-        ({"properties": {"a": {"type": "nonsense"}}}, '{"a": 1}'),
-    ],
-    ids=["no such reference", "another address", "without end", "a number without measure", "no schema"],
-)
-def test_a_schema_that_cannot_be_checked_against_is_a_result_that_says_so(
-    dialog: Dialog, play: Play, monkeypatch: pytest.MonkeyPatch, schema: dict[str, Any], arguments: str
-) -> None:
-    async def perform(_arguments: Any, _key: str) -> str:
-        return "made"
-
-    tool = OutsideTool(name="odd", description="For tests.", parameters={"type": "object", **schema}, perform=perform)
-    monkeypatch.setattr(registry, "mcp_tools", lambda _agent: (tool,))
-    play(calling(120, "odd", arguments), said(120, "Otherwise then."))
-    ask(dialog)
-
-    drive_to_the_end(dialog)
-
-    assert dialog.messages.last().content == "Otherwise then."
-    assert ToolCall.objects.get().status == "failed"
 
 
 def test_generations_numbered_with_gaps_are_gone_on_with(dialog: Dialog, play: Play) -> None:

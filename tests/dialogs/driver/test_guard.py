@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from dialogs.agents.tools.base import OutsideTool
+from dialogs.compaction.work import perform
+from dialogs.compaction.writes.compaction import queue_run
 from dialogs.driver import guarding
 from dialogs.driver.watch import Watch
-from dialogs.models import Dialog, Generation, Message, MessageMark
-from dialogs.turns.writes.messages import retry
+from dialogs.llms.guard import by_limit
+from dialogs.models import Dialog, Generation, Message, MessageMark, Question
+from dialogs.turns.writes.messages import answer_question, post_message, retry
 from health.compaction.terms.pressure import Pressure, pressure
 from health.models import CompactionRun, ContextEvent
 from tests.dialogs.compacting_builders import RULE, a_history, estimated, guard, long_text
@@ -300,3 +304,35 @@ def test_after_a_run_that_freed_all_it_could_none_is_tried_before_the_context_ha
     assert len(requests()) == turns
     assert all(then > limit or then >= after + limit / 10 for after, then in sizes if after > 0.7 * limit)
     assert CompactionRun.objects.filter(status=Status.SKIPPED).count() <= 1
+
+
+# A history that is compacted while the agent waits for an answer: that is the result of its call all the same.
+
+
+def in_the_box(dialog: Dialog) -> None:
+    answer_question(dialog=dialog, question_id=Question.objects.get().pk, answer="Blue")
+
+
+def with_a_message(dialog: Dialog) -> None:
+    post_message(dialog=dialog, content="Blue")
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("answer", [in_the_box, with_a_message])
+def test_the_agent_goes_on(dialog: Dialog, play: Play, answer: Callable[[Dialog], None], times: int) -> None:
+    guard(dialog)
+    a_history(dialog, pairs=12)
+    requests = play(calling(10, "ask_human", '{"question": "Red or blue?"}'), said(10, "Blue it is."))
+    ask_and_drive(dialog, "Paint the fence.")
+    for _time in range(times):
+        run = queue_run(dialog, guard=by_limit(dialog), trigger="manual", requested_by=dialog.owner)
+        perform(run.pk, embedder="static")
+
+    answer(dialog)
+    drive_until_idle(dialog)
+
+    assert CompactionRun.objects.filter(status="applied").exists()
+    assert dialog.paused_by == ""
+    assert dialog.current_leaf is not None
+    assert dialog.current_leaf.content == "Blue it is."
+    assert "Blue" in str(requests()[-1]["messages"])

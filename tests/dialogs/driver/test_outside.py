@@ -79,45 +79,37 @@ def test_a_busy_server_is_asked_again_under_the_same_key(
     assert len(set(mood.asked)) == 1
     assert mood.done == [("look", mood.asked[0])]
 
-
-def test_another_call_has_another_key(dialog: Dialog, play: Play, mood: Mood, server: McpServer) -> None:
-    made(dialog, play, "look")
     made(dialog, play, "look")
 
+    # Another call has another key.
     assert len(set(mood.asked)) == 2
     assert "" not in mood.asked
 
 
-def test_what_may_be_done_twice_is_done_again_when_its_answer_is_lost(
-    dialog: Dialog, play: Play, mood: Mood, server: McpServer
-) -> None:
-    mood.losing = 1
+@pytest.mark.parametrize(
+    ("tool", "trouble", "status", "done"),
+    [
+        ("put", {"losing": 1}, "done", ["put", "put"]),
+        ("buy", {"losing": 1}, "failed", ["buy"]),
+        # Its first question is in the new way of MCP, the second in the old one.
+        ("buy", {"opening": 2}, "done", ["buy"]),
+    ],
+    ids=["what-may-be-done-twice-is", "nothing-is-bought-twice", "what-was-never-asked-for-is-asked-for-again"],
+)
+def test_what_is_made_again(
+    dialog: Dialog, play: Play, mood: Mood, server: McpServer, tool: str, trouble: dict[str, int], status: str,
+    done: list[str],
+) -> None:  # fmt: skip
+    for name, times in trouble.items():
+        setattr(mood, name, times)
 
-    call = made(dialog, play, "put")
+    call = made(dialog, play, tool)
 
-    assert call.status == "done"
-    assert [tool for tool, _key in mood.done] == ["put", "put"]
+    assert call.status == status
+    assert result(call).endswith(NOT_KNOWN) is (status == "failed")
+    assert call.attempt == (1 if status == "failed" else 2)
+    assert [made for made, _key in mood.done] == done
     assert len(set(mood.done)) == 1
-
-
-def test_nothing_is_bought_twice(dialog: Dialog, play: Play, mood: Mood, server: McpServer) -> None:
-    mood.losing = 1
-
-    call = made(dialog, play, "buy")
-
-    assert call.status == "failed"
-    assert result(call).endswith(NOT_KNOWN)
-    assert [tool for tool, _key in mood.done] == ["buy"]
-
-
-def test_what_was_never_asked_for_is_asked_for_again(dialog: Dialog, play: Play, mood: Mood, server: McpServer) -> None:
-    # Its first question is in the new way of MCP, the second in the old one.
-    mood.opening = 2
-
-    call = made(dialog, play, "buy")
-
-    assert (call.status, call.attempt) == ("done", 2)
-    assert [tool for tool, _key in mood.done] == ["buy"]
 
 
 def test_the_servers_own_wish_is_waited_for(mood: Mood, server: McpServer) -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from channels.db import database_sync_to_async as in_db
+from django.conf import LazySettings
 from django.utils import timezone
 
+from dialogs.context.reads.sent import seen_by_generation
 from dialogs.models import LLM, Dialog, Generation, Message, QueuedMessage
 from dialogs.turns.writes.messages import edit_message, post_message, request_stop, retry
 from health.models import HealthReading
 from tests.builders import a_generation
-from tests.dialogs.driver.conftest import USAGE, Play, ask, ask_and_drive, drive_until_idle
+from tests.dialogs.driver.conftest import USAGE, Play, a_call, ask, ask_and_drive, drive_until_idle, said
 
 # Real transactions: the driver's thread opens and closes connections as it does in a worker.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -53,21 +56,19 @@ def test_an_answer_is_recorded_with_its_usage_and_its_reading(dialog: Dialog, pl
     assert len(generation.manifest["instructions"]) == 64
 
 
-def test_an_answer_without_usage_is_unknown_and_holds_no_number(dialog: Dialog, play: Play) -> None:
-    play({"text": "Hi."})
-    ask_and_drive(dialog)
-
-    reading = HealthReading.objects.get()
-    assert (reading.level, reading.reason, reading.prompt_tokens) == ("unknown", "usage_unavailable", None)
-
-
-def test_every_generation_has_a_reading_of_its_own(dialog: Dialog, play: Play) -> None:
-    play(*({"text": "ok", "usage": {"prompt_tokens": n, "completion_tokens": 1}} for n in (10, 501, 901, 10)))
-    for _ in range(2):
+def test_every_generation_has_a_reading_of_its_own_and_without_usage_it_is_unknown_and_holds_no_number(
+    dialog: Dialog, play: Play
+) -> None:
+    reported = ({"text": "ok", "usage": {"prompt_tokens": n, "completion_tokens": 1}} for n in (10, 501, 901, 10))
+    play(*reported, {"text": "Hi."})
+    for _ in range(3):
         ask_and_drive(dialog)
 
-    readings = HealthReading.objects.values_list("prompt_tokens", "level")
-    assert list(readings) == [(10, "healthy"), (501, "caution"), (901, "critical"), (10, "healthy")]
+    readings = HealthReading.objects.values_list("prompt_tokens", "level", "reason")
+    assert [(tokens, level) for tokens, level, _reason in readings] == [
+        *((10, "healthy"), (501, "caution"), (901, "critical"), (10, "healthy"), (None, "unknown"))
+    ]
+    assert readings[4][2] == "usage_unavailable"
 
 
 def test_the_provider_gets_the_instructions_and_the_branch(dialog: Dialog, play: Play) -> None:
@@ -249,3 +250,102 @@ def test_text_no_database_takes_is_kept_readably(dialog: Dialog, play: Play) -> 
     ask_and_drive(dialog)
 
     assert Message.objects.last().content == "a␀b\ufffd"
+
+
+# An answer that goes on and on is ended by itself; what came of it is kept, and it is not asked for again.
+
+
+@pytest.mark.parametrize(
+    "endless",
+    [
+        {"text": ["word "] * 300},
+        {"reasoning": ["word "] * 300, "text": "Done."},
+        {"text": "", "tool_calls": [a_call("ask_human", '{"question": "' + "x" * 1500)]},
+    ],
+    ids=["text", "thoughts", "arguments"],
+)
+def test_an_answer_ends_at_its_most_characters(
+    dialog: Dialog, play: Play, settings: LazySettings, endless: dict[str, Any]
+) -> None:
+    settings.DOMINDS_MAX_ANSWER_CHARS = 1_000
+    requests = play({**endless, "usage": USAGE}, {"text": "never"})
+    ask_and_drive(dialog)
+
+    generation = Generation.objects.get()
+    assert (generation.status, generation.error_code) == ("failed", "answer_endless")
+    assert "1,000 characters" in generation.error_message
+    assert len(generation.partial_text + generation.partial_reasoning) <= 1_010
+    assert len(requests()) == 1
+
+
+def test_an_answer_ends_after_its_most_seconds(dialog: Dialog, play: Play, settings: LazySettings) -> None:
+    settings.DOMINDS_MAX_ANSWER_SECONDS = 1
+    play({"text": ["word "] * 300, "delay": 0.1, "usage": USAGE})
+    ask_and_drive(dialog)
+
+    generation = Generation.objects.get()
+    assert (generation.status, generation.error_code) == ("failed", "answer_endless")
+    assert "longer than 1 s" in generation.error_message
+    assert generation.partial_text.startswith("word word")
+
+
+# A model that ends its answer without a word is asked once more and told why; what it says then stands.
+
+
+URGE = "Your answer to this was empty. Please answer it now."
+
+DOWN = {"error": {"code": "provider_unreachable", "message": "nobody listens"}}
+
+
+def test_it_is_asked_once_more(dialog: Dialog, play: Play) -> None:
+    requests = play(said(10, ""), said(10, "Berth 7."))
+
+    ask(dialog, "Which berth?")
+    dialog = drive_until_idle(dialog)
+
+    assert dialog.current_leaf is not None
+    assert (dialog.current_leaf.content, len(requests())) == ("Berth 7.", 2)
+    assert [one["messages"][-1]["content"] for one in requests()] == ["Which berth?", f"Which berth?\n\n{URGE}"]
+    assert Generation.objects.order_by("pk").first().error_code == "empty_answer"  # type: ignore[union-attr]
+
+
+def test_what_it_was_told_the_second_time_is_recorded(dialog: Dialog, play: Play) -> None:
+    play(said(10, ""), said(10, "Berth 7."))
+
+    ask(dialog, "Which berth?")
+    dialog = drive_until_idle(dialog)
+
+    first, second = (seen_by_generation(dialog, one.pk) for one in dialog.generations.order_by("pk"))
+    assert first
+    assert second
+    assert [seen.parts[-1].text for seen in (first, second)] == ["Which berth?", f"Which berth?\n{URGE}"]
+
+
+def test_the_next_message_is_sent_as_it_was_typed(dialog: Dialog, play: Play) -> None:
+    requests = play(said(10, ""), said(10, "Berth 7."), said(10, "At noon."))
+
+    for text in ("Which berth?", "When?"):
+        ask(dialog, text)
+        dialog = drive_until_idle(dialog)
+
+    assert [one["content"] for one in requests()[-1]["messages"][-3:]] == ["Which berth?", "Berth 7.", "When?"]
+
+
+def test_a_second_empty_answer_is_its_answer(dialog: Dialog, play: Play) -> None:
+    requests = play(said(10, " \n"), said(10, ""), said(10, "Too late."))
+
+    ask(dialog, "Which berth?")
+    dialog = drive_until_idle(dialog)
+
+    assert dialog.current_leaf is not None
+    assert (dialog.current_leaf.role, dialog.current_leaf.content, len(requests())) == ("assistant", "", 2)
+
+
+def test_a_try_that_failed_for_another_reason_is_not_counted(dialog: Dialog, play: Play) -> None:
+    requests = play(DOWN, said(10, ""), said(10, "Berth 7."))
+
+    ask(dialog, "Which berth?")
+    dialog = drive_until_idle(dialog)
+
+    assert dialog.current_leaf is not None
+    assert (dialog.current_leaf.content, len(requests())) == ("Berth 7.", 3)

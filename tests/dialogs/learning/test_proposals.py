@@ -14,8 +14,9 @@ from django.utils import timezone
 from dialogs.common.errors import DialogError
 from dialogs.compaction.settings.views import what_if
 from dialogs.compaction.writes.context_settings import save_settings
-from dialogs.learning.writes import accept, dismiss, make_proposals, undo
+from dialogs.learning.writes import accept, dismiss, happened, make_proposals, undo
 from dialogs.models import LLM, Agent, Dialog
+from dialogs.turns.writes.events import log
 from health.compaction.config import ContextConfig
 from health.configured import context_config, context_settings
 from health.models import ContextEvent, Proposal, SettingsChange
@@ -123,21 +124,16 @@ def test_an_agent_without_a_limit_of_its_own_is_again_without_one(limit: Proposa
     assert (agent.context_limit, agent.context_budget) == (None, False)
 
 
-def test_what_somebody_changed_since_is_not_undone(limit: Proposal, sam: User) -> None:
-    accept(proposal_id=limit.pk, by=sam)
-    Agent.objects.update(context_limit=7777)
-
-    with pytest.raises(DialogError):
-        undo(proposal_id=limit.pk, by=sam)
-
-    assert Agent.objects.get().context_limit == 7777
-
-
-def test_what_was_changed_meanwhile_is_not_overwritten(limit: Proposal, sam: User) -> None:
-    Agent.objects.update(context_limit=7777)
-
-    with pytest.raises(DialogError):
+@pytest.mark.parametrize("accepted", [True, False], ids=["undo", "accept"])
+def test_what_somebody_changed_since_is_neither_undone_nor_overwritten(
+    limit: Proposal, sam: User, accepted: bool
+) -> None:
+    if accepted:
         accept(proposal_id=limit.pk, by=sam)
+    Agent.objects.update(context_limit=7777)
+
+    with pytest.raises(DialogError):
+        (undo if accepted else accept)(proposal_id=limit.pk, by=sam)
 
     assert Agent.objects.get().context_limit == 7777
 
@@ -198,3 +194,36 @@ def test_other_settings_that_changed_meanwhile_stay(chain: Proposal, sam: User) 
     accept(proposal_id=chain.pk, by=sam)
 
     assert context_config() == replace(config, chain_order=tuple(RECENT_FIRST))
+
+
+# What the critic is told of what happened: which events and which results, of whom and how long ago.
+
+
+NOW = timezone.now()
+
+
+def codes() -> list[str]:
+    return [one.code for one in happened(NOW)]
+
+
+@pytest.mark.parametrize(("coherence", "told"), [(0.649, ["COHERENCE_DROP"]), (0.65, []), (None, [])])
+def test_a_result_below_065_is_a_drop(dialog: Dialog, coherence: float | None, told: list[str]) -> None:
+    a_run(dialog, status="applied", coherence=coherence, finished_at=NOW)
+
+    assert codes() == told
+
+
+@pytest.mark.parametrize(("age", "told"), [(timedelta(hours=23, minutes=59), 2), (timedelta(hours=24, minutes=1), 0)])
+def test_what_is_older_than_a_day_is_not_told(dialog: Dialog, age: timedelta, told: int) -> None:
+    a_run(dialog, status="applied", coherence=0.1, finished_at=NOW - age)
+    log("OVER_HIT", dialog)
+    ContextEvent.objects.update(happened_at=NOW - age)
+
+    assert len(codes()) == told
+
+
+def test_what_belongs_to_no_agent_is_not_told(dialog: Dialog) -> None:
+    log("OVER_HIT", dialog)
+    ContextEvent.objects.update(agent=None)
+
+    assert codes() == []

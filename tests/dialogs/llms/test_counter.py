@@ -142,7 +142,7 @@ def test_a_server_that_fails_costs_exactness_only(llm: LLM) -> None:
         assert len(told.asked) == asked
 
 
-def test_a_server_without_the_path_is_asked_once_and_counted_for_as_before(llm: LLM) -> None:
+def test_a_server_without_the_path_is_asked_once_and_counted_for_as_before_as_is_nobody(llm: LLM) -> None:
     with serving((told := Listening(status=404)).app()) as url:
         before = counter_of(llm)
         counter = counter_of(served(llm, url))
@@ -150,23 +150,21 @@ def test_a_server_without_the_path_is_asked_once_and_counted_for_as_before(llm: 
 
     assert (counter, counter.name) == (before, "cl100k_base")
     assert told.asked == [server_counter.TRIAL]
-
-
-def test_nobody_there_is_counted_for_as_before(llm: LLM) -> None:
     assert counter_of(served(llm, "http://127.0.0.1:9")).name == "cl100k_base"
 
 
-def test_where_our_own_vocabulary_is_the_models_nobody_is_asked(llm: LLM) -> None:
+@pytest.mark.parametrize(
+    ("model", "kind", "name"),
+    [("llama-3.1-8b", ProviderKind.LLAMACPP, "llama-3"), ("tiny", ProviderKind.LMSTUDIO, "cl100k_base")],
+    ids=["our-own-vocabulary-is-the-models", "lm-studio"],
+)
+def test_who_need_not_or_cannot_count_is_not_asked(llm: LLM, model: str, kind: str, name: str) -> None:
     with serving((told := Listening()).app()) as url:
-        llm.model_id = "llama-3.1-8b"
-        counter_of(served(llm, url)).count(["pump"])
+        llm.model_id = model
+        counter = counter_of(served(llm, url, kind))
+        counter.count(["pump"])
 
-    assert told.asked == []
-
-
-def test_lm_studio_is_not_asked(llm: LLM) -> None:
-    with serving((told := Listening()).app()) as url:
-        assert counter_of(served(llm, url, ProviderKind.LMSTUDIO)).name == "cl100k_base"
+    assert counter.name.startswith(name)
     assert told.asked == []
 
 

@@ -99,13 +99,11 @@ def test_a_long_message_is_cut_in_the_transcript_and_whole_in_pages(alice: User,
     assert whole == text
 
 
-def test_a_search_finds_what_was_compacted_away_and_nothing_else(alice: User, worked: Worked) -> None:
+def test_a_search_finds_what_was_compacted_away_and_one_of_everything_comes_in_pages(
+    alice: User, worked: Worked
+) -> None:
     hits = ask(alice, "search_archive", dialog_id=worked.dialog.pk, query="Answer")["hits"]
-
     assert {hit["id"] for hit in hits} == {one.pk for one in worked.gone}
-
-
-def test_a_search_of_everything_comes_in_pages(alice: User, worked: Worked) -> None:
     asked = {"dialog_id": worked.dialog.pk, "query": "answer", "also_current": True, "limit": 4}
     first = ask(alice, "search_archive", **asked)
     second = ask(alice, "search_archive", cursor=first["next_cursor"], **asked)
@@ -115,22 +113,16 @@ def test_a_search_of_everything_comes_in_pages(alice: User, worked: Worked) -> N
     assert second["next_cursor"] is None
 
 
-def test_readings_are_what_the_provider_reported(alice: User, worked: Worked) -> None:
-    found = ask(alice, "list_readings", dialog_id=worked.dialog.pk)
-
-    assert found["basis"] == "measured"
-    assert [(one["prompt_tokens"], one["level"]) for one in found["readings"]] == [
-        (None, "unknown"), (612, "caution"), (300, "healthy"),
-    ]  # fmt: skip
-    assert (found["readings"][0]["reason"], found["readings"][1]["percent"]) == ("usage_unavailable", "61 %")
-
-
-def test_readings_come_in_pages(alice: User, worked: Worked) -> None:
+def test_readings_are_what_the_provider_reported_and_come_in_pages(alice: User, worked: Worked) -> None:
     first = ask(alice, "list_readings", dialog_id=worked.dialog.pk, limit=2)
     second = ask(alice, "list_readings", dialog_id=worked.dialog.pk, limit=2, cursor=first["next_cursor"])
 
-    assert [one["generation"] for one in first["readings"] + second["readings"]] == [3, 2, 1]
-    assert second["next_cursor"] is None
+    readings = first["readings"] + second["readings"]
+    assert (first["basis"], second["next_cursor"]) == ("measured", None)
+    assert [(one["generation"], one["prompt_tokens"], one["level"]) for one in readings] == [
+        *((3, None, "unknown"), (2, 612, "caution"), (1, 300, "healthy"))
+    ]
+    assert (readings[0]["reason"], readings[1]["percent"]) == ("usage_unavailable", "61 %")
 
 
 def test_compactions_are_listed_with_estimates(alice: User, worked: Worked) -> None:
@@ -152,12 +144,10 @@ def test_a_receipt_has_coverage_losses_ledger_and_what_was_written(alice: User, 
     assert found["written"] == ["Two answers about pumps."]
     assert [step["name"] for step in found["steps"]] == ["detection", "summarize_old"]
 
-
-def test_a_receipts_lists_are_turned_over_together(alice: User, worked: Worked) -> None:
+    # Its lists are turned over together.
     asked = {"dialog_id": worked.dialog.pk, "compaction_id": worked.run.pk, "limit": 2}
     first = ask(alice, "read_compaction", **asked)
     second = ask(alice, "read_compaction", cursor=first["next_cursor"], **asked)
-
     assert [row["text"] for row in first["ledger"] + second["ledger"]] == ["Rule 0", "Rule 1", "Rule 2"]
     assert (second["coverage"], second["coverage_total"], second["next_cursor"]) == ([], 2, None)
 

@@ -112,7 +112,8 @@ async def test_an_anthropic_error_event_is_told_by_its_type(
 async def test_the_request_is_anthropics(server: Upstream) -> None:
     end = event("message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 4})
     server.on(MESSAGES, as_stream([message_start(input_tokens=3), end]))
-    calls = (ToolCall(id="c1", name="f", arguments='{"a": 1}'), ToolCall(id="c2", name="f", arguments="{broken"))
+    asked = {"c1": '{"a": 1}', "c2": "{broken", "c3": "[" * 100_000}
+    calls = tuple(ToolCall(id=name, name="f", arguments=arguments) for name, arguments in asked.items())
     tool = {"type": "function", "function": {"name": "f", "description": "does"}}
 
     await events_of(
@@ -124,6 +125,7 @@ async def test_the_request_is_anthropics(server: Upstream) -> None:
             ChatMessage(role="assistant", content="", tool_calls=calls),
             ChatMessage(role="tool", content="42", tool_call_id="c1"),
             ChatMessage(role="tool", content="43", tool_call_id="c2"),
+            ChatMessage(role="tool", content="44", tool_call_id="c3"),
             ChatMessage(role="user", content="and?"),
             tools=(tool,),
         ),
@@ -140,6 +142,8 @@ async def test_the_request_is_anthropics(server: Upstream) -> None:
             "content": [
                 {"type": "tool_use", "id": "c1", "name": "f", "input": {"a": 1}},
                 {"type": "tool_use", "id": "c2", "name": "f", "input": {"arguments": "{broken"}},
+                # Nested without end: shown as it is.
+                {"type": "tool_use", "id": "c3", "name": "f", "input": {"arguments": asked["c3"]}},
             ],
         },
         {
@@ -147,27 +151,11 @@ async def test_the_request_is_anthropics(server: Upstream) -> None:
             "content": [
                 {"type": "tool_result", "tool_use_id": "c1", "content": "42"},
                 {"type": "tool_result", "tool_use_id": "c2", "content": "43"},
+                {"type": "tool_result", "tool_use_id": "c3", "content": "44"},
                 {"type": "text", "text": "and?"},
             ],
         },
     ]
-
-
-async def test_arguments_nested_without_end_are_shown_as_they_are(server: Upstream) -> None:
-    end = event("message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 4})
-    server.on(MESSAGES, as_stream([message_start(input_tokens=3), end]))
-    deep = "[" * 100_000
-
-    await events_of(
-        AnthropicWorld(server).provider(),
-        request(
-            ChatMessage(role="user", content="go"),
-            ChatMessage(role="assistant", content="", tool_calls=(ToolCall(id="c1", name="f", arguments=deep),)),
-            ChatMessage(role="tool", content="42", tool_call_id="c1"),
-        ),
-    )
-
-    assert server.asked[0].json["messages"][1]["content"][0]["input"] == {"arguments": deep}
 
 
 async def test_anthropics_window_is_read_by_name(server: Upstream) -> None:
@@ -219,11 +207,16 @@ def blocks_of(*parts: dict[str, Any], role: str = "user") -> Any:
     return wire_request(request(message))["messages"][0]["content"]
 
 
-def test_parts_become_blocks_in_their_order() -> None:
+def test_parts_become_blocks_in_their_order_and_a_result_may_hold_them() -> None:
     pdf = {"type": "file", "file": {"file_data": "data:application/pdf;base64,JVBE"}}
+    # An empty text is no block.
+    texts = text("See"), text(""), text("?")
+    parts = (texts[0], image("data:image/png;base64,iVBO"), image("https://host/a.png"), pdf, *texts[1:])
 
-    blocks = blocks_of(text("See"), image("data:image/png;base64,iVBO"), image("https://host/a.png"), pdf, text("?"))
+    blocks = blocks_of(*parts)
 
+    (result,) = blocks_of(*parts, role="tool")
+    assert (result["type"], result["content"]) == ("tool_result", blocks)
     assert blocks == [
         text("See"),
         {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBO"}},
@@ -231,17 +224,6 @@ def test_parts_become_blocks_in_their_order() -> None:
         {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBE"}},
         text("?"),
     ]
-
-
-def test_a_result_may_hold_a_picture() -> None:
-    (result,) = blocks_of(text("The page:"), image("https://host/a.png"), role="tool")
-
-    assert result["type"] == "tool_result"
-    assert [block["type"] for block in result["content"]] == ["text", "image"]
-
-
-def test_an_empty_text_is_no_block() -> None:
-    assert blocks_of(text(""), text("Hi")) == [text("Hi")]
 
 
 @pytest.mark.parametrize(

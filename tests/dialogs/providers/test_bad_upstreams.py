@@ -11,11 +11,12 @@ from dialogs.providers.base import (
     BadAnswer,
     ContextOverflow,
     NotConfigured,
+    ProviderError,
     ProviderSettings,
     ProviderUnreachable,
 )
 from dialogs.providers.registry import make_provider
-from tests.dialogs.providers.upstream import Upstream, as_html, as_json, as_stream, data, named
+from tests.dialogs.providers.upstream import Reply, Upstream, as_html, as_json, as_stream, data, named
 from tests.dialogs.providers.worlds import (
     KEY,
     Answer,
@@ -48,41 +49,30 @@ def world(request: pytest.FixtureRequest, server: Upstream) -> OpenAIWorld | Ant
     return WIRED[request.param](server)
 
 
-async def test_a_page_with_status_200_is_no_answer(world: OpenAIWorld | AnthropicWorld) -> None:
-    world.server.on(world.path, as_html())
+@pytest.mark.parametrize(
+    ("reply", "kind", "words"),
+    [
+        (as_html(), BadAnswer, "HTML page"),
+        (as_html(404), ProviderError, "Is the base URL right?"),
+        (as_html(500), ProviderError, "Is the base URL right?"),
+        (as_json({"choices": [{"message": {"content": "all at once"}}]}), BadAnswer, "without streaming"),
+        (as_json({"error": {"message": "prompt is too long: 9000 tokens > 8000 maximum"}}), ContextOverflow, "8000"),
+        (as_json({"error": {"message": "overloaded"}}, status=529), ProviderError, "overloaded"),
+    ],
+    ids=["a-page", "a-page-404", "a-page-500", "all-at-once", "an-error-with-status-200", "overloaded"],
+)
+async def test_what_is_no_answer_is_told_in_words_after_one_request_and_no_page_is_quoted(
+    world: OpenAIWorld | AnthropicWorld, reply: Reply, kind: type[ProviderError], words: str
+) -> None:
+    world.server.on(world.path, reply)
 
     error = await error_of(events_of(world.provider()))
 
-    assert isinstance(error, BadAnswer)
-    assert "HTML page" in str(error)
-
-
-@pytest.mark.parametrize("status", [404, 500])
-async def test_a_page_with_an_error_status_is_not_quoted(world: OpenAIWorld | AnthropicWorld, status: int) -> None:
-    world.server.on(world.path, as_html(status))
-
-    error = await error_of(events_of(world.provider()))
-
-    assert "Is the base URL right?" in str(error)
+    assert isinstance(error, kind)
+    assert words in str(error)
     assert "nginx" not in str(error)
-
-
-async def test_an_answer_that_is_not_streamed_is_refused(world: OpenAIWorld | AnthropicWorld) -> None:
-    world.server.on(world.path, as_json({"choices": [{"message": {"content": "all at once"}}]}))
-
-    error = await error_of(events_of(world.provider()))
-
-    assert isinstance(error, BadAnswer)
-    assert "without streaming" in str(error)
-
-
-async def test_an_error_with_status_200_is_still_an_error(world: OpenAIWorld | AnthropicWorld) -> None:
-    world.server.on(world.path, as_json({"error": {"message": "prompt is too long: 9000 tokens > 8000 maximum"}}))
-
-    error = await error_of(events_of(world.provider()))
-
-    assert isinstance(error, ContextOverflow)
-    assert error.context_window == 8000
+    assert getattr(error, "context_window", 8000) == 8000
+    assert len(world.server.asked) == 1
 
 
 @pytest.mark.parametrize(
@@ -162,14 +152,6 @@ async def test_closing_the_stream_closes_the_connection(world: OpenAIWorld | Ant
     async with asyncio.timeout(3):
         await world.server.client_left.wait()
     await provider.aclose()
-
-
-async def test_one_try_is_one_request(world: OpenAIWorld | AnthropicWorld) -> None:
-    world.server.on(world.path, as_json({"error": {"message": "overloaded"}}, status=529))
-
-    await error_of(events_of(world.provider()))
-
-    assert len(world.server.asked) == 1
 
 
 async def test_a_key_that_the_server_quotes_stays_out_of_errors_and_logs(

@@ -94,17 +94,18 @@ async def test_without_usage_there_is_none_and_never_zero(world: World) -> None:
     assert events[-2].raw is None
 
 
-async def test_reasoning_is_apart_from_the_answer(world: World) -> None:
-    world.answers(Answer(reasoning=("hm", "m"), text=("Yes",), usage=(10, 3)))
+async def test_reasoning_is_apart_from_the_answer_and_one_cut_by_its_length_says_so(world: World) -> None:
+    world.answers(Answer(reasoning=("hm", "m"), text=("Yes",), usage=(10, 3), finish="length"))
 
     events = await events_of(world.provider())
 
     assert events[:3] == [ReasoningDelta("hm"), ReasoningDelta("m"), TextDelta("Yes")]
+    assert events[-1] == Finished("length")
 
 
-async def test_tool_calls_come_whole(world: World) -> None:
+async def test_tool_calls_come_whole_and_their_arguments_are_told_as_they_come(world: World) -> None:
     calls = (
-        ToolCall(id="call_1", name="add_reminder", arguments='{"content": "milk"}'),
+        ToolCall(id="call_1", name="write_file", arguments=json.dumps({"content": "word " * 200})),
         ToolCall(id="call_2", name="clear_mind", arguments="{}"),
     )
     world.answers(Answer(text=("One moment.",), calls=calls, usage=(10, 3), finish="tool_calls"))
@@ -113,62 +114,33 @@ async def test_tool_calls_come_whole(world: World) -> None:
 
     assert [event.call for event in events if isinstance(event, ToolCallReady)] == list(calls)
     assert events[-1] == Finished("tool_calls")
+    before = events[: events.index(ToolCallReady(calls[0]))]
+    told = "".join(event.text for event in before if isinstance(event, ArgumentsDelta))
+    assert json.JSONDecoder().raw_decode(told)[0] == json.loads(calls[0].arguments)
 
 
-async def test_the_arguments_of_a_call_are_told_as_they_come(world: World) -> None:
-    call = ToolCall(id="call_1", name="write_file", arguments=json.dumps({"content": "word " * 200}))
-    world.answers(Answer(calls=(call,), usage=(10, 3), finish="tool_calls"))
-
-    events = await events_of(world.provider())
-
-    told = [event for event in events if isinstance(event, ArgumentsDelta)]
-    assert json.loads("".join(event.text for event in told)) == json.loads(call.arguments)
-    assert events.index(told[-1]) < next(at for at, event in enumerate(events) if isinstance(event, ToolCallReady))
+ASKED = [ChatMessage(role="system", content="You help."), ChatMessage(role="user", content="Do it")]
+ROUND = [
+    ChatMessage(role="assistant", content="", tool_calls=(ToolCall(id="call_1", name="f", arguments="{}"),)),
+    ChatMessage(role="tool", content="42", tool_call_id="call_1"),
+]
 
 
-async def test_an_answer_cut_by_its_length_says_so(world: World) -> None:
-    world.answers(Answer(text=("and th",), usage=(10, 3), finish="length"))
-
-    events = await events_of(world.provider())
-
-    assert events[-1] == Finished("length")
-
-
-async def test_a_round_of_calls_and_results_is_accepted(world: World) -> None:
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [*ASKED, *ROUND],
+        # Strict templates refuse a user's message after a result, and two in a row.
+        [*ASKED, ChatMessage(role="user", content="At once"), *ROUND, ChatMessage(role="user", content="WAIT")],
+    ],
+    ids=["a-round", "typed-while-tools-run-and-after-no-answer"],
+)
+async def test_a_round_of_calls_and_results_is_accepted_whatever_is_typed_meanwhile(
+    world: World, messages: list[ChatMessage]
+) -> None:
     world.answers(Answer(text=("Done.",), usage=(10, 3)))
-    call = ToolCall(id="call_1", name="f", arguments="{}")
 
-    events = await events_of(
-        world.provider(),
-        request(
-            ChatMessage(role="system", content="You help."),
-            ChatMessage(role="user", content="Do it"),
-            ChatMessage(role="assistant", content="", tool_calls=(call,)),
-            ChatMessage(role="tool", content="42", tool_call_id="call_1"),
-        ),
-    )
-
-    assert events[0] == TextDelta("Done.")
-
-
-async def test_what_is_typed_while_tools_run_and_after_no_answer_is_accepted(world: World) -> None:
-    """Strict templates refuse a user's message after a result, and two in a row."""
-    world.answers(Answer(text=("Done.",), usage=(10, 3)))
-    call = ToolCall(id="call_1", name="f", arguments="{}")
-
-    events = await events_of(
-        world.provider(),
-        request(
-            ChatMessage(role="system", content="You help."),
-            ChatMessage(role="user", content="Do it"),
-            ChatMessage(role="user", content="At once"),
-            ChatMessage(role="assistant", content="", tool_calls=(call,)),
-            ChatMessage(role="tool", content="42", tool_call_id="call_1"),
-            ChatMessage(role="user", content="WAIT"),
-        ),
-    )
-
-    assert events[0] == TextDelta("Done.")
+    assert (await events_of(world.provider(), request(*messages)))[0] == TextDelta("Done.")
 
 
 @pytest.mark.parametrize("after", ["cut", "close"])
@@ -199,39 +171,31 @@ async def test_a_silent_provider_is_left_after_the_read_timeout(world: World) ->
 
 
 @pytest.mark.parametrize(
-    ("kind", "status"),
+    ("kind", "status", "pause"),
     [
-        (AuthenticationRefused, 401),
-        (AuthenticationRefused, 403),
-        (ModelNotFound, 404),
-        (RequestRefused, 400),
-        (RequestRefused, 422),
-        (RateLimited, 429),
-        (ProviderFailed, 500),
-        (ProviderFailed, 503),
-        (ProviderFailed, 529),
+        (AuthenticationRefused, 401, None),
+        (AuthenticationRefused, 403, None),
+        (ModelNotFound, 404, None),
+        (RequestRefused, 400, None),
+        (RequestRefused, 422, None),
+        (RateLimited, 429, None),
+        (RateLimited, 429, 7),
+        (ProviderFailed, 500, None),
+        (ProviderFailed, 503, 7),
+        (ProviderFailed, 529, None),
     ],
 )
-async def test_a_refusal_is_told_by_its_kind(world: World, kind: type[ProviderError], status: int) -> None:
-    world.refuses(Refusal(code=kind.code, status=status, message="because"))
+async def test_a_refusal_is_told_by_its_kind_with_the_wished_pause(
+    world: World, kind: type[ProviderError], status: int, pause: int | None
+) -> None:
+    world.refuses(Refusal(code=kind.code, status=status, message="because", retry_after=pause))
 
     error = await error_of(events_of(world.provider()))
 
     assert type(error) is kind
-    assert error.status == status
-    assert error.retry_after is None
+    assert (error.status, error.retry_after) == (status, pause)
     assert "because" in str(error)
     assert error.retryable == (status in {429, 500, 503, 529})
-
-
-@pytest.mark.parametrize("status", [429, 503])
-async def test_a_wished_pause_is_passed_on(world: World, status: int) -> None:
-    code = RateLimited.code if status == 429 else ProviderFailed.code
-    world.refuses(Refusal(code=code, status=status, retry_after=7))
-
-    error = await error_of(events_of(world.provider()))
-
-    assert error.retry_after == 7
 
 
 async def test_a_prompt_that_is_too_long_tells_the_window(world: World) -> None:

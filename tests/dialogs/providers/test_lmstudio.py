@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dialogs.providers.base import BadAnswer, ContextOverflow, Finished, ModelFacts, ModelNotFound, TextDelta
+from tests.dialogs.providers.test_overflow import LM_STUDIO_GENERATING
 from tests.dialogs.providers.upstream import Upstream, as_html, as_json, as_stream, data
 from tests.dialogs.providers.worlds import LMStudioWorld, chat_chunk, error_of, events_of
 
@@ -72,23 +73,19 @@ async def test_a_model_that_is_not_loaded_has_no_window_and_a_word_on_what_to_do
 
 
 @pytest.mark.parametrize(
-    ("asked", "window"),
+    ("instances", "asked", "window"),
     [
-        ("gemma:2", 8192),
+        ([("gemma:2", 8192), ("gemma:3", 4096)], "gemma:2", 8192),
         # Asked by the model's own name, any instance may answer: the smallest counts.
-        ("google/gemma-4-26b-a4b", 4096),
+        ([("gemma:2", 8192), ("gemma:3", 4096)], GEMMA["key"], 4096),
+        # One that is named like the model is the one that is meant.
+        ([(GEMMA["key"], 8192), ("gemma:2", 4096)], GEMMA["key"], 8192),
     ],
 )
-async def test_each_instance_has_its_own_window(server: Upstream, asked: str, window: int) -> None:
-    loaded = gemma(("gemma:2", 8192), ("gemma:3", 4096))
-
-    assert (await limits(server, asked, v1={"models": [loaded]})).context_length == window
-
-
-async def test_an_instance_named_like_the_model_is_the_one_that_is_meant(server: Upstream) -> None:
-    loaded = gemma((GEMMA["key"], 8192), ("gemma:2", 4096))
-
-    assert (await limits(server, GEMMA["key"], v1={"models": [loaded]})).context_length == 8192
+async def test_each_instance_has_its_own_window(
+    server: Upstream, instances: list[tuple[str, int]], asked: str, window: int
+) -> None:
+    assert (await limits(server, asked, v1={"models": [gemma(*instances)]})).context_length == window
 
 
 async def test_every_instance_is_listed_and_no_embedder(server: Upstream) -> None:
@@ -157,7 +154,7 @@ async def test_the_address_is_taken_as_people_copy_it(server: Upstream, path: st
 
 
 async def test_an_answer_that_fills_the_window_has_ended_and_is_no_prompt_that_was_too_long(server: Upstream) -> None:
-    full = data({"error": {"message": GENERATING}})
+    full = data({"error": {"message": LM_STUDIO_GENERATING}})
     server.on(LMStudioWorld.path, as_stream([chat_chunk({"content": "Once upon"}), b"event: error\n" + full]))
 
     events = await events_of(LMStudioWorld(server).provider())
@@ -166,34 +163,16 @@ async def test_an_answer_that_fills_the_window_has_ended_and_is_no_prompt_that_w
     assert events[-1] == Finished("length")
 
 
-KEEP = (
-    "Trying to keep the first 6269 tokens when context the overflows. However, the model is loaded with context "
-    "length of only 4096 tokens, which is not enough. Try to load the model with a larger context length, or "
-    "provide a shorter input"
-)
-N_KEEP = (
-    "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 23678>= "
-    "n_ctx: 9472). Try to load the model with a larger context length, or provide a shorter input."
-)
-GENERATING = "Reached context length of 32000 tokens with model (arch: gpt-oss) that does not currently support it."
-
-
-@pytest.mark.parametrize(
-    ("words", "window"),
-    [(KEEP, 4096), (N_KEEP, 9472), ("Cannot truncate prompt with n_keep (15028) >= n_ctx (7424)", 7424),
-     (GENERATING, 32_000)],
-)  # fmt: skip
 @pytest.mark.parametrize("wrapped", [True, False], ids=["object", "bare text"])
 @pytest.mark.parametrize("streamed", [True, False], ids=["in the stream", "status 400"])
-async def test_an_overflow_teaches_the_window(
-    server: Upstream, words: str, window: int, wrapped: bool, streamed: bool
-) -> None:
-    body = {"error": {"message": words} if wrapped else words}
+async def test_an_overflow_teaches_the_window(server: Upstream, wrapped: bool, streamed: bool) -> None:
+    """Each wording: test_overflow.py."""
+    body = {"error": {"message": LM_STUDIO_GENERATING} if wrapped else LM_STUDIO_GENERATING}
     in_stream = as_stream([b"event: error\n" + data(body)])
     server.on(LMStudioWorld.path, in_stream if streamed else as_json(body, status=400))
 
     error = await error_of(events_of(LMStudioWorld(server).provider()))
 
     assert isinstance(error, ContextOverflow)
-    assert error.context_window == window
-    assert words[:30] in str(error)
+    assert error.context_window == 32_000
+    assert LM_STUDIO_GENERATING[:30] in str(error)

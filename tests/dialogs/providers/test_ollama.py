@@ -58,22 +58,30 @@ def lines(*chunks: dict[str, Any]) -> Reply:
     return Reply(content_type="application/x-ndjson", pieces=tuple(map(line, chunks)))
 
 
-async def test_every_request_forbids_dropping_and_asks_for_its_window(server: Upstream) -> None:
-    body = await sent(server, context_window=8192, max_output_tokens=100)
+@pytest.mark.parametrize(
+    ("more", "options"),
+    [({"context_window": 8192, "max_output_tokens": 100}, {"num_ctx": 8192, "num_predict": 100}), ({}, {})],
+    ids=["a-known-window", "none"],
+)
+async def test_every_request_forbids_dropping_and_asks_for_its_window_with_its_key(
+    server: Upstream, more: dict[str, Any], options: dict[str, int]
+) -> None:
+    body = await sent(server, **more)
 
     assert (body["truncate"], body["shift"], body["stream"]) == (False, False, True)
-    assert body["options"] == {"num_ctx": 8192, "num_predict": 100}
+    assert body["options"] == options
     assert "tools" not in body
-
-
-async def test_without_a_known_window_none_is_asked_for(server: Upstream) -> None:
-    body = await sent(server)
-
-    assert body["options"] == {}
+    # For the proxy that wants one.
+    assert server.asked[0].headers["authorization"].startswith("Bearer sk-")
 
 
 async def test_a_result_names_its_tool_and_arguments_go_as_an_object(server: Upstream) -> None:
-    calls = (ToolCall(id="call_7", name="read", arguments='{"a": 1}'), ToolCall(id="call_8", name="bad", arguments="["))
+    deep = "[" * 100_000
+    calls = (
+        ToolCall(id="call_7", name="read", arguments='{"a": 1}'),
+        ToolCall(id="call_8", name="bad", arguments="["),
+        ToolCall(id="call_9", name="bad", arguments=deep),
+    )
 
     body = await sent(
         server,
@@ -81,26 +89,15 @@ async def test_a_result_names_its_tool_and_arguments_go_as_an_object(server: Ups
         ChatMessage(role="assistant", content="", tool_calls=calls),
         ChatMessage(role="tool", content="42", tool_call_id="call_7"),
         ChatMessage(role="tool", content="no", tool_call_id="call_8"),
+        ChatMessage(role="tool", content="no", tool_call_id="call_9"),
     )
 
     assert [call["function"]["arguments"] for call in body["messages"][1]["tool_calls"]] == [
         {"a": 1},
         {"arguments": "["},
+        {"arguments": deep},
     ]
-    assert [message["tool_name"] for message in body["messages"][2:]] == ["read", "bad"]
-
-
-async def test_arguments_nested_without_end_are_shown_as_they_are(server: Upstream) -> None:
-    deep = "[" * 100_000
-
-    body = await sent(
-        server,
-        ChatMessage(role="user", content="Read"),
-        ChatMessage(role="assistant", content="", tool_calls=(ToolCall(id="c", name="read", arguments=deep),)),
-        ChatMessage(role="tool", content="no", tool_call_id="c"),
-    )
-
-    assert body["messages"][1]["tool_calls"][0]["function"]["arguments"] == {"arguments": deep}
+    assert [message["tool_name"] for message in body["messages"][2:]] == ["read", "bad", "bad"]
 
 
 async def test_a_sign_that_some_take_for_the_end_of_a_line_is_part_of_the_text(server: Upstream) -> None:
@@ -147,25 +144,19 @@ async def test_a_count_that_is_absent_is_unknown(server: Upstream, counts: dict[
     assert reported.usage == usage
 
 
-async def test_an_overflow_tells_what_was_set_aside(server: Upstream) -> None:
+@pytest.mark.parametrize(("tells", "asked", "window"), [(True, 1_000_000, 4096), (False, 2048, 2048)])
+async def test_an_overflow_tells_what_was_set_aside_or_else_what_was_asked_for(
+    server: Upstream, tells: bool, asked: int, window: int
+) -> None:
     server.on(CHAT, as_json({"error": TOO_LONG}, status=400))
-    server.on(SHOW, as_json(SHOWN))
-    server.on(PS, as_json({"models": [{"name": "small:latest", "context_length": 4096}]}))
+    if tells:
+        server.on(SHOW, as_json(SHOWN))
+        server.on(PS, as_json({"models": [{"name": "small:latest", "context_length": 4096}]}))
 
-    error = await error_of(events_of(OllamaWorld(server).provider(), request(context_window=1_000_000)))
+    error = await error_of(events_of(OllamaWorld(server).provider(), request(context_window=asked)))
 
     assert isinstance(error, ContextOverflow)
-    assert error.context_window == 4096
-    assert error.status == 400
-
-
-async def test_an_overflow_of_a_server_that_tells_no_more_names_what_was_asked_for(server: Upstream) -> None:
-    server.on(CHAT, as_json({"error": TOO_LONG}, status=400))
-
-    error = await error_of(events_of(OllamaWorld(server).provider(), request(context_window=2048)))
-
-    assert isinstance(error, ContextOverflow)
-    assert error.context_window == 2048
+    assert (error.context_window, error.status) == (window, 400)
 
 
 @pytest.mark.parametrize(
@@ -243,12 +234,6 @@ async def test_another_server_is_told_apart(server: Upstream) -> None:
 
     assert isinstance(error, BadAnswer)
     assert "no Ollama" in str(error)
-
-
-async def test_a_key_goes_along_for_the_proxy_that_wants_one(server: Upstream) -> None:
-    await sent(server)
-
-    assert server.asked[0].headers["authorization"].startswith("Bearer sk-")
 
 
 def image(url: str) -> dict[str, Any]:

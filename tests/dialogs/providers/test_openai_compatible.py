@@ -8,7 +8,6 @@ import pytest
 
 from dialogs.providers.base import (
     ArgumentsDelta,
-    ContextOverflow,
     Finished,
     Provider,
     ProviderError,
@@ -23,7 +22,7 @@ from dialogs.providers.base import (
 )
 from dialogs.providers.chat_messages import ChatMessage, ToolCall
 from health.monitor.levels import Usage, UsageUnavailable
-from tests.dialogs.providers.upstream import Upstream, as_json, as_stream, data
+from tests.dialogs.providers.upstream import Reply, Upstream, as_json, as_stream, data
 from tests.dialogs.providers.worlds import (
     KEY,
     OpenAIWorld,
@@ -36,6 +35,12 @@ from tests.dialogs.providers.worlds import (
 
 CHAT = OpenAIWorld.path
 HELLO, STOP, DONE = chat_chunk({"content": "Hello"}), chat_chunk({}, "stop"), data("[DONE]")
+OUT_OF_CREDIT = {"message": "no credit", "code": "insufficient_quota"}
+
+
+def erring(error: Any) -> Reply:
+    """In the stream, after a word."""
+    return as_stream([HELLO, data({"error": error})])
 
 
 @pytest.fixture
@@ -85,34 +90,29 @@ async def test_what_no_database_stores_is_cleaned_from_the_record(server: Upstre
 
 
 @pytest.mark.parametrize(
-    ("error", "kind"),
+    ("reply", "kind"),
     [
-        ({"message": "boom", "type": "server_error", "code": 500}, ProviderFailed),
-        ("boom, as a bare text", ProviderFailed),
-        ({"message": "busy", "code": 503}, ProviderFailed),
-        ({"message": "slow down", "type": "rate_limit_error"}, RateLimited),
-        ({"message": "slow down", "code": 429}, RateLimited),
-        ({"message": "bad tool", "type": "invalid_request_error"}, RequestRefused),
-        ({"message": "out of credit", "code": "insufficient_quota"}, RequestRefused),
+        (erring({"message": "boom", "type": "server_error", "code": 500}), ProviderFailed),
+        (erring("boom, as a bare text"), ProviderFailed),
+        (erring({"message": "busy", "code": 503}), ProviderFailed),
+        (erring({"message": "slow down", "type": "rate_limit_error"}), RateLimited),
+        (erring({"message": "slow down", "code": 429}), RateLimited),
+        (erring({"message": "bad tool", "type": "invalid_request_error"}), RequestRefused),
+        (erring(OUT_OF_CREDIT), RequestRefused),
+        (as_stream([HELLO, chat_chunk({}, "error"), DONE]), ProviderFailed),
+        # A 429 that no retry ends.
+        (as_json({"error": OUT_OF_CREDIT}, status=429), RequestRefused),
     ],
 )
-async def test_an_error_inside_a_stream_is_told_by_what_it_claims(
-    server: Upstream, openai: Provider, error: Any, kind: type[ProviderError]
+async def test_an_error_is_told_by_what_it_claims(
+    server: Upstream, openai: Provider, reply: Reply, kind: type[ProviderError]
 ) -> None:
-    server.on(CHAT, as_stream([HELLO, data({"error": error})]))
-
-    assert type(await error_of(events_of(openai))) is kind
-
-
-async def test_an_overflow_inside_a_stream_is_an_overflow(server: Upstream, openai: Provider) -> None:
-    words = "The number of tokens to keep from the initial prompt is greater than the context length "
-    words += "(n_keep: 23678>= n_ctx: 9472)."
-    server.on(CHAT, as_stream([data({"error": words})]))
+    server.on(CHAT, reply)
 
     error = await error_of(events_of(openai))
 
-    assert isinstance(error, ContextOverflow)
-    assert error.context_window == 9472
+    assert type(error) is kind
+    assert error.retryable == (kind is not RequestRefused)
 
 
 async def test_a_stream_that_ends_without_a_reason_is_not_whole(server: Upstream, openai: Provider) -> None:
@@ -122,21 +122,6 @@ async def test_a_stream_that_ends_without_a_reason_is_not_whole(server: Upstream
 
     assert isinstance(error, ProviderUnreachable)
     assert "before the answer was complete" in str(error)
-
-
-async def test_a_reason_called_error_is_an_error(server: Upstream, openai: Provider) -> None:
-    server.on(CHAT, as_stream([HELLO, chat_chunk({}, "error"), DONE]))
-
-    assert isinstance(await error_of(events_of(openai)), ProviderFailed)
-
-
-async def test_an_out_of_credit_429_is_not_worth_a_retry(server: Upstream, openai: Provider) -> None:
-    server.on(CHAT, as_json({"error": {"message": "no credit", "code": "insufficient_quota"}}, status=429))
-
-    error = await error_of(events_of(openai))
-
-    assert isinstance(error, RequestRefused)
-    assert not error.retryable
 
 
 async def test_the_second_name_for_reasoning_is_read_too(server: Upstream, openai: Provider) -> None:
@@ -234,21 +219,18 @@ async def test_a_call_without_an_id_gets_one(server: Upstream, openai: Provider)
         {"choices": [{"delta": {"content": 5, "tool_calls": "x"}}]},
         {"choices": [{"delta": {"tool_calls": [None, {"function": 3}]}, "finish_reason": 9}]},
         {"object": "something.else"},
+        b": OPENROUTER PROCESSING\n\n",
     ],
 )
-async def test_a_chunk_of_a_strange_shape_is_passed_over(server: Upstream, openai: Provider, strange: Any) -> None:
-    server.on(CHAT, as_stream([HELLO, data(strange), STOP, DONE]))
+async def test_a_chunk_of_a_strange_shape_and_a_comment_are_passed_over(
+    server: Upstream, openai: Provider, strange: Any
+) -> None:
+    server.on(CHAT, as_stream([strange if isinstance(strange, bytes) else data(strange), HELLO, STOP, DONE]))
 
     events = await events_of(openai)
 
     assert events[0] == TextDelta("Hello")
     assert events[-1] == Finished("stop")
-
-
-async def test_comments_and_pings_are_passed_over(server: Upstream, openai: Provider) -> None:
-    server.on(CHAT, as_stream([b": OPENROUTER PROCESSING\n\n", HELLO, b": keep-alive\n\n", STOP, DONE]))
-
-    assert (await events_of(openai))[0] == TextDelta("Hello")
 
 
 async def test_a_server_that_does_not_know_stream_options_is_asked_again_without(
@@ -298,3 +280,34 @@ async def test_the_request_is_openais(server: Upstream, openai: Provider) -> Non
             {"role": "tool", "content": "42", "tool_call_id": "c1"},
         ],
     }
+
+
+# The models lists of servers that each added a field of their own to OpenAI's.
+
+
+@pytest.mark.parametrize(
+    ("entry", "window", "output"),
+    [
+        ({"context_length": 131_072}, 131_072, None),
+        # OpenRouter: the host allows less than the model could do.
+        (
+            {"context_length": 262_144, "top_provider": {"context_length": 131_072, "max_completion_tokens": 16_384}},
+            131_072,
+            16_384,
+        ),
+        ({"max_model_len": 2048}, 2048, None),
+        ({"max_model_len": None}, None, None),
+        ({"context_window": 8192, "max_completion_tokens": 4096}, 8192, 4096),
+        ({"max_context_length": 32_768}, 32_768, None),
+        ({"context_length": 0}, None, None),
+        ({"context_length": "big"}, None, None),
+    ],
+)
+async def test_each_list_has_its_own_word_for_the_window(
+    server: Upstream, openai: Provider, entry: dict[str, Any], window: int | None, output: int | None
+) -> None:
+    server.on("/v1/models", as_json({"data": [{"id": "small", **entry}]}))
+
+    limits = await openai.read_limits("small")
+
+    assert (limits.context_length, limits.output_length) == (window, output)

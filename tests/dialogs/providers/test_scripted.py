@@ -182,16 +182,21 @@ async def test_a_file_may_list_models(script: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", "{}", '{"steps": [{"txt": "x"}]}', '{"steps": 3}', '{"steps": [{"tool_calls": [{"id": 1}]}]}'],
+    [
+        None,
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"steps": [{"txt": "x"}]}',
+        '{"steps": 3}',
+        '{"steps": [{"tool_calls": [{"id": 1}]}]}',
+    ],
 )
-def test_a_file_that_cannot_be_played_says_so(script: Path, text: str) -> None:
-    script.write_text(text)
+def test_a_file_that_cannot_be_played_or_is_not_there_says_so(script: Path, text: str | None) -> None:
+    if text is not None:
+        script.write_text(text)
 
-    with pytest.raises(NotConfigured, match="cannot be played"):
-        make_provider(played(script))
-
-
-def test_a_missing_file_says_so(script: Path) -> None:
     with pytest.raises(NotConfigured, match="cannot be played"):
         make_provider(played(script))
 

@@ -37,17 +37,7 @@ def usage(prompt: int, completion: int, total: int | None = None, cached: int | 
         # JSON of a language without whole numbers.
         (Dialect.OPENAI, {"prompt_tokens": 10.0, "completion_tokens": 2.0}, usage(10, 2)),
         (Dialect.OPENAI, {"prompt_tokens": 10, "completion_tokens": 2, "prompt_tokens_details": None}, usage(10, 2)),
-        # Anthropic: three parts make the prompt.
-        (
-            Dialect.ANTHROPIC,
-            {
-                "input_tokens": 3,
-                "cache_read_input_tokens": 17_000,
-                "cache_creation_input_tokens": 700,
-                "output_tokens": 40,
-            },
-            usage(17_703, 40, cached=17_000),
-        ),
+        # Anthropic: the parts of the prompt: test_anthropic.py.
         (Dialect.ANTHROPIC, {"input_tokens": 9, "output_tokens": 4}, usage(9, 4)),
         (
             Dialect.ANTHROPIC,
@@ -60,10 +50,6 @@ def usage(prompt: int, completion: int, total: int | None = None, cached: int | 
             {"input_tokens": 0, "cache_read_input_tokens": 500, "output_tokens": 4},
             usage(500, 4, cached=500),
         ),
-        # Ollama's own API.
-        (Dialect.OLLAMA, {"prompt_eval_count": 193, "eval_count": 3903}, usage(193, 3903)),
-        # llama.cpp's timings: what was cached and what was read.
-        (Dialect.LLAMACPP_TIMINGS, {"cache_n": 236, "prompt_n": 1, "predicted_n": 9}, usage(237, 9, cached=236)),
     ],
 )
 def test_each_provider_is_read_in_its_own_words(dialect: Dialect, raw: dict[str, Any], expected: Usage) -> None:
@@ -117,8 +103,6 @@ def test_what_is_missing_or_malformed_is_unavailable_and_says_why(raw: Any, why:
             {"input_tokens": 2**31 - 1, "cache_read_input_tokens": 2**31 - 1, "output_tokens": 1},
             "input_tokens is too large",
         ),
-        # A cache hit that old Ollama builds leave out.
-        (Dialect.OLLAMA, {"eval_count": 5}, "prompt_eval_count is missing"),
     ],
 )
 def test_a_sum_needs_its_parts(dialect: Dialect, raw: dict[str, Any], why: str) -> None:
@@ -142,10 +126,6 @@ def test_a_cached_count_that_cannot_be_right_is_left_out(cached: Any) -> None:
 
 
 TIMINGS = {"cache_n": 236, "prompt_n": 1, "predicted_n": 9}
-
-
-def test_timings_serve_where_there_is_no_usage() -> None:
-    assert normalise(None, timings=TIMINGS) == usage(237, 9, cached=236)
 
 
 def test_usage_comes_before_timings_which_only_add_what_was_cached() -> None:

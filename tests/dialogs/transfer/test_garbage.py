@@ -22,22 +22,8 @@ from dialogs.transfer.importing import read_file
 from tests.client_dialogs import A_TOOL, ask, assistant, picture, result, user
 
 GARBAGE: tuple[Any, ...] = (
-    None,
-    True,
-    -1,
-    0,
-    2,
-    2**31 - 1,
-    2**63,
-    1.5,
-    float("nan"),
-    "",
-    "x",
-    "\ud800",
-    [],
-    [None],
-    {},
-    {"x": 1},
+    *(None, True, -1, 0, 2, 2**31 - 1, 2**63, 1.5, float("nan"), "", "x", "\ud800"),
+    *([], [None], {}, {"x": 1}),
 )
 # Columns that these tests vouch for, beside what `test_bad_files.py` says of the others.
 NEW = (

@@ -49,25 +49,18 @@ def at_each_commit(look: Callable[[], None]) -> Iterator[None]:
         yield
 
 
-def test_others_can_write_between_its_parts(bob: User, long_file: dict[str, Any]) -> None:
-    before, written = Message.objects.count(), []
+def test_others_can_write_between_its_parts_and_until_it_is_whole_it_lies_in_the_trash(
+    bob: User, long_file: dict[str, Any]
+) -> None:
+    before, seen = Message.objects.count(), list[tuple[int, int]]()
 
-    with at_each_commit(lambda: written.append(Message.objects.count() - before)):
+    with at_each_commit(lambda: seen.append((Message.objects.count() - before, list_dialogs(user=bob).count()))):
         imported = import_dialog(owner=bob, data=long_file)
 
-    assert written == [5, 10, 15, 20, 25, 30, 35, 40, 45]
+    assert seen == [(written, 0) for written in (5, 10, 15, 20, 25, 30, 35, 40, 45)]
+    assert list_dialogs(user=bob).count() == 1
     assert [message.content for message in imported.messages.order_by("seq")] == [f"Message {n}" for n in range(45)]
     assert imported.messages.get(seq=6).parent == imported.messages.get(seq=5)
-
-
-def test_until_it_is_whole_it_lies_in_the_trash(bob: User, long_file: dict[str, Any]) -> None:
-    shown: list[int] = []
-
-    with at_each_commit(lambda: shown.append(list_dialogs(user=bob).count())):
-        import_dialog(owner=bob, data=long_file)
-
-    assert set(shown) == {0}
-    assert list_dialogs(user=bob).count() == 1
 
 
 def test_as_long_as_it_is_not_whole_nobody_takes_it_out_of_the_trash(

@@ -54,7 +54,9 @@ def test_nobody_drives_an_imported_dialog(open_dialog: Dialog, alice: User) -> N
     assert set(again.generations.values_list("status", flat=True)) == {"failed", "finished", "interrupted"}
 
 
-def test_open_calls_are_interrupted_and_every_call_has_its_result(open_dialog: Dialog, alice: User) -> None:
+def test_open_calls_are_interrupted_their_question_is_withdrawn_and_a_person_goes_on_below_the_results(
+    open_dialog: Dialog, alice: User
+) -> None:
     again = imported(open_dialog, alice)
 
     calls = list(ToolCall.objects.filter(message__dialog=again))
@@ -63,31 +65,18 @@ def test_open_calls_are_interrupted_and_every_call_has_its_result(open_dialog: D
     assert [result.content[:11] for result in results if result] == ["a cat", "Interrupted", "Interrupted"]
     assert again.current_leaf == results[-1]
     assert again.last_seq == again.current_leaf.seq
-
-
-def test_the_branch_is_a_request_that_a_provider_takes(open_dialog: Dialog, alice: User) -> None:
-    again = imported(open_dialog, alice)
-
+    question = again.questions.get()
+    assert (question.status, question.answer, question.choices) == ("withdrawn", "", ["left", "right"])
+    assert question.answered_at is not None
+    # The branch is a request that a provider takes.
     sent = chat_request(read_context(again, course_branch(again.current_leaf))).messages
-
     assert [call.id for call in sent[-4].tool_calls] == ["c0", "c1", "c2"]
     assert [(message.role, message.tool_call_id) for message in sent[-3:]] == [("tool", f"c{n}") for n in range(3)]
-
-
-def test_a_person_goes_on_below_the_results(open_dialog: Dialog, alice: User) -> None:
-    again = imported(open_dialog, alice)
 
     said = post_message(dialog=again, content="Go on.")
 
     assert isinstance(said, Message)
-    assert said.parent == again.current_leaf
-
-
-def test_a_pending_question_is_withdrawn(open_dialog: Dialog, alice: User) -> None:
-    question = imported(open_dialog, alice).questions.get()
-
-    assert (question.status, question.answer, question.choices) == ("withdrawn", "", ["left", "right"])
-    assert question.answered_at is not None
+    assert said.parent == results[-1]
 
 
 def test_a_run_ends_as_of_the_files_moment(open_dialog: Dialog, alice: User) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -27,10 +26,6 @@ from health.models import CompactionRun
 from tests.dialogs.compacting_builders import a_history
 from tests.dialogs.compaction_runs import a_run
 from tests.dialogs.transfer.compactions import a_run_at
-from tests.dialogs.transfer.test_bad_files import put
-from tests.dialogs.transfer.test_bad_work import refusal_of
-
-Edit = Callable[[dict[str, Any]], None]
 
 
 def exported(dialog: Dialog) -> Any:
@@ -136,41 +131,6 @@ def test_a_step_that_never_ended_is_not_told(working_dialog: Dialog) -> None:
 
 
 # --- Files that are wrong -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("edit", "place"),
-    [
-        (put("marks", 0, "message", value=99), "marks[0].message"),
-        (put("marks", 1, "message", value=2), "marks"),
-        (put("marks", 0, "priority", value=4), "marks[0].priority"),
-        (put("compactions", 1, "number", value=1), "compactions"),
-        (put("compactions", 0, "status", value="running"), "compactions[0].status"),
-        (put("compactions", 0, "course", value=2), "compactions[0].leaf"),
-        (put("compactions", 0, "leaf", value=99), "compactions[0].leaf"),
-        (put("compactions", 0, "parent", value=1), "compactions[0].parent"),  # its own parent
-        (put("compactions", 0, "parent", value=2), "compactions[0].parent"),  # a younger one
-        (put("compactions", 3, "parent", value=2), "compactions[3].parent"),  # of another course
-        (put("compactions", 3, "parent", value=3), "compactions[3].parent"),  # which made no view
-        (put("compactions", 0, "view", 1, "message", value=99), "compactions[0].view"),
-        (put("compactions", 0, "view", 0, "covers", value=[99]), "compactions[0].view"),
-        (put("compactions", 0, "view", 0, "content", value=None), "compactions[0].view"),
-        (put("compactions", 0, "view", 0, "kind", value="spell"), "compactions[0].view[0].kind"),
-        (put("compactions", 0, "removed", value=[99]), "compactions[0].removed"),
-        (put("compactions", 0, "coverage", 0, "message", value=99), "compactions[0].coverage"),
-        (put("compactions", 0, "losses", 0, "message", value=99), "compactions[0].losses"),
-        (put("compactions", 0, "reward", value=float("nan")), "compactions[0].reward"),
-        (put("compactions", 0, "reward", value="1"), "compactions[0].reward"),
-        (put("courses", 0, "head", value=9), "courses[0].head"),
-        (put("courses", 0, "head", value=4), "courses[0].head"),  # of another course
-        (put("courses", 1, "head", value=4), "courses[1].head"),  # undone
-        (put("view_changes", 0, "after", value=9), "view_changes[0]"),
-        (put("view_changes", 0, "course", value=9), "view_changes[0].course"),
-        (put("generations", 3, "sent", "view", value=9), "generations[3].sent.view"),
-    ],
-)
-def test_what_refers_to_nothing_is_refused_by_its_place(edit: Edit, place: str, working_dialog: Dialog) -> None:
-    assert place in refusal_of(edit, working_dialog)
 
 
 def seen(message: int | None, content: str | None = None) -> dict[str, Any]:

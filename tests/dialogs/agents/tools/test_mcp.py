@@ -137,20 +137,18 @@ def test_what_only_reads_may_run_again_and_beside_others(agent: Agent, make_serv
     assert (writing.idempotent, writing.parallel) == (False, False)
 
 
-def test_what_changes_nothing_when_done_twice_may_run_again_but_not_beside_others(
+def test_what_may_be_done_twice_may_run_again_but_not_beside_others_and_who_says_little_is_offered_too(
     agent: Agent, make_server: MakeServer
 ) -> None:
-    make_server(tools=[{"name": "put", "annotations": {"readOnlyHint": False, "idempotentHint": True}}])
+    annotations = {"readOnlyHint": False, "idempotentHint": True}
+    server = make_server(timeout_seconds=7, tools=[{"name": "put", "annotations": annotations}, {"name": "bare"}])
 
-    put = offered(agent, "put")
+    put, bare = offered(agent, "put"), offered(agent, "bare")
 
     assert (put.idempotent, put.parallel, put.own_name) == (True, False, "put")
-
-
-def test_the_driver_waits_longer_than_the_call_itself(agent: Agent, make_server: MakeServer) -> None:
-    server = make_server(timeout_seconds=7, tools=[{"name": "add"}])
-
-    assert offered(agent, "add").timeout_seconds > server.timeout_seconds
+    assert (bare.description, bare.parameters) == ("", {"type": "object", "properties": {}})
+    # The driver waits longer than the call itself.
+    assert put.timeout_seconds > server.timeout_seconds
 
 
 def test_an_agent_is_offered_only_what_its_enabled_servers_have(agent: Agent, make_server: MakeServer) -> None:
@@ -172,14 +170,6 @@ def test_names_are_made_to_fit_and_stay_apart(agent: Agent, make_server: MakeSer
     assert len(set(names)) == 5
 
 
-def test_a_tool_that_says_little_about_itself_is_offered_all_the_same(agent: Agent, make_server: MakeServer) -> None:
-    make_server(tools=[{"name": "bare"}])
-
-    tool = offered(agent, "bare")
-
-    assert (tool.description, tool.parameters) == ("", {"type": "object", "properties": {}})
-
-
 def test_secrets_arrive_as_environment_and_nothing_of_ours_does(make_server: MakeServer) -> None:
     server = make_server()
     set_secrets(server=server, secrets={"TOKEN": "sésame"})
@@ -188,19 +178,16 @@ def test_secrets_arrive_as_environment_and_nothing_of_ours_does(make_server: Mak
     assert call(server, "environment", name="DOMINDS_SECRET_KEY") == "not set"
 
 
-def test_secrets_arrive_as_headers(make_server: MakeServer, web_address: str) -> None:
+def test_an_address_is_asked_and_called_like_a_program_and_secrets_arrive_as_headers(
+    agent: Agent, make_server: MakeServer, web_address: str
+) -> None:
     server = make_server(transport="http", url=web_address)
     set_secrets(server=server, secrets={"X-Token": "sesame"})
-
-    assert call(server, "header", name="x-token") == "sesame"
-
-
-def test_an_address_is_asked_and_called_like_a_program(agent: Agent, make_server: MakeServer, web_address: str) -> None:
-    server = make_server(transport="http", url=web_address)
 
     ask_and_record(server)
 
     assert asyncio.run(offered(agent, "lab__add").perform({"first": 2, "second": 3}, "")) == "5"
+    assert call(server, "header", name="x-token") == "sesame"
 
 
 def test_a_call_leaves_no_process_behind(make_server: MakeServer, pid_file: Path) -> None:
@@ -209,15 +196,14 @@ def test_a_call_leaves_no_process_behind(make_server: MakeServer, pid_file: Path
     assert_ends(pid_file)
 
 
-def test_what_is_no_text_is_named(make_server: MakeServer) -> None:
-    assert call(make_server(), "picture") == "Here it is:\n[image, image/png]"
+def test_a_boundless_answer_is_cut_and_what_is_no_text_is_named(make_server: MakeServer) -> None:
+    server = make_server()
 
-
-def test_a_boundless_answer_is_cut(make_server: MakeServer) -> None:
-    said = call(make_server(), "long_text")
+    said = call(server, "long_text")
 
     assert said.endswith("\n… (cut: 300,000 characters in all)")
     assert len(said) < 201_000
+    assert call(server, "picture") == "Here it is:\n[image, image/png]"
 
 
 def test_a_line_that_never_ends_is_given_up_at_once_and_not_held(make_server: MakeServer, pid_file: Path) -> None:
@@ -386,23 +372,17 @@ def test_several_calls_at_once_have_a_server_each(make_server: MakeServer) -> No
     assert asyncio.run(together()) == ["1", "2", "3"]
 
 
-def test_every_page_of_the_tools_is_read(make_server: MakeServer) -> None:
-    tools = asyncio.run(read_tools(make_server("pages")))
-
-    assert [tool["name"] for tool in tools] == ["tool1", "tool2", "tool3"]
-
-
-def test_a_tool_too_many_is_listed_as_left_out(make_server: MakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp_servers, "MOST_TOOLS", 2)
+@pytest.mark.parametrize("most", [100, 2])
+def test_every_page_of_the_tools_is_read_and_one_too_many_is_listed_as_left_out(
+    make_server: MakeServer, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(mcp_servers, "MOST_TOOLS", most)
 
     tools = asyncio.run(read_tools(make_server("pages")))
 
     assert [tool["name"] for tool in tools] == ["tool1", "tool2", "tool3"]
-    assert [tool.get(LEFT_OUT) for tool in tools] == [
-        None,
-        None,
-        "the server has more than 2 tools, and none is taken from this one on",
-    ]
+    why = "the server has more than 2 tools, and none is taken from this one on"
+    assert [tool.get(LEFT_OUT) for tool in tools] == [None, None, why if most == 2 else None]
 
 
 def test_a_listing_keeps_what_an_agent_is_told(make_server: MakeServer, pid_file: Path) -> None:

@@ -22,53 +22,19 @@ JSON = st.recursive(
     max_leaves=12,
 )
 KEYWORDS = st.sampled_from(
-    [
-        "type",
-        "properties",
-        "items",
-        "anyOf",
-        "allOf",
-        "not",
-        "if",
-        "then",
-        "enum",
-        "const",
-        "pattern",
-        "required",
-        "patternProperties",
-        "additionalProperties",
-        "multipleOf",
-        "uniqueItems",
-        "minimum",
-        "$ref",
-        "$dynamicRef",
-        "$id",
-        "$schema",
-        "$defs",
-        "$anchor",
-        "dependentSchemas",
-        "contains",
-        "prefixItems",
+    (
+        *("type", "properties", "items", "anyOf", "allOf", "not", "if", "then", "enum", "const", "pattern", "required"),
+        *("patternProperties", "additionalProperties", "multipleOf", "uniqueItems", "minimum", "$ref", "$dynamicRef"),
+        *("$id", "$schema", "$defs", "$anchor", "dependentSchemas", "contains", "prefixItems", "format"),
         "unevaluatedProperties",
-        "format",
-    ]
+    )
 )
 WORDS = st.sampled_from(
-    [
-        "object",
-        "string",
-        "array",
-        "#",
-        "#/$defs/a",
-        "#/nowhere",
-        "http://127.0.0.1:9/x",
-        "file:///etc/passwd",
-        "^(a+)+$",
-        "#a",
-        "a",
-        "http://json-schema.org/draft-04/schema#",
+    (
+        *("object", "string", "array", "#", "#/$defs/a", "#/nowhere", "#a", "a", "^(a+)+$", "file:///etc/passwd"),
+        *("http://127.0.0.1:9/x", "http://json-schema.org/draft-04/schema#"),
         "https://json-schema.org/draft/2020-12/schema",
-    ]
+    )
 )
 SCHEMAS = st.recursive(
     WORDS | st.integers() | st.booleans() | st.none() | st.floats(),
@@ -115,6 +81,26 @@ def test_arguments_may_be_any_text(written: str) -> None:
 @pytest.mark.parametrize("written", ["[" * 100_000, '{"a":' * 100_000, "9" * 5_000, "\ud800", '{"a": NaN}', "[1e999]"])
 def test_odd_arguments_are_a_result(written: str) -> None:
     assert isinstance(held_against(written, {"properties": {"a": {"multipleOf": 0.1}}}), str)
+
+
+A_NUMBER = {"properties": {"a": {"multipleOf": 0.1}}}
+
+
+@pytest.mark.parametrize(
+    ("written", "schema"),
+    [
+        ("[" * 100_000, {}),
+        ('{"a": ' + "[" * 100_000, {}),
+        ('{"a": ' + "[" * 900 + "]" * 900 + "}", {"properties": {"a": {"type": "string"}}}),
+        ('{"a": %s}' % ("9" * 4_000), A_NUMBER),
+        ('{"a": 1}', {"properties": {"a": {"$ref": "#/nowhere"}}}),
+        ('{"a": 1}', {"$ref": "#"}),
+        ('{"a": 1}', {"properties": {"a": {"type": "nonsense"}}}),
+    ],
+    ids=["no-object", "without-end", "deep", "without-measure", "no-such-reference", "endless", "no-schema"],
+)
+def test_what_cannot_be_checked_is_a_result_that_says_so(written: str, schema: Any) -> None:
+    assert held_against(written, schema)
 
 
 @pytest.mark.parametrize(

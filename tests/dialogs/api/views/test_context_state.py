@@ -84,6 +84,7 @@ def test_the_budget_is_an_estimate_whose_parts_add_up(as_alice: Client, dialog: 
     assert budget["trace"][0].keys() == {"what", "tokens", "source"}
     assert budget["counter"]
     assert budget["grade"]
+    assert (budget["min_limit"], budget["warning_threshold"]) == (3500, 0.8)
     # Nothing measured among them.
     assert not {name for name in budget if name.startswith(("prompt", "completion"))}
 
@@ -106,24 +107,18 @@ def test_the_pressure_follows_from_the_estimate(as_alice: Client, dialog: Dialog
     assert state(as_alice, dialog)["budget"]["pressure"] == pressure
 
 
-def test_a_tools_result_that_would_overflow_asks_for_a_restart(as_alice: Client, dialog: Dialog) -> None:
+@pytest.mark.parametrize(("trigger", "restarts"), [("tool_result", True), ("manual", False)])
+def test_a_tools_result_that_would_overflow_asks_for_a_restart_and_what_a_person_compacts_for_none(
+    as_alice: Client, dialog: Dialog, trigger: str, restarts: bool
+) -> None:
     post_message(dialog=dialog, content="Hello")
     dialog.refresh_from_db()
-    run = a_run(dialog, trigger="tool_result")
+    run = a_run(dialog, trigger=trigger)
 
     found = state(as_alice, dialog)
 
-    assert found["restart_requested"]
-    assert (found["open_run"]["id"], found["open_run"]["trigger"]) == (run.pk, "tool_result")
-
-
-def test_what_a_person_compacts_restarts_nothing(as_alice: Client, dialog: Dialog) -> None:
-    a_run(dialog, trigger="manual")
-
-    found = state(as_alice, dialog)
-
-    assert found["open_run"]["trigger"] == "manual"
-    assert not found["restart_requested"]
+    assert found["restart_requested"] is restarts
+    assert (found["open_run"]["id"], found["open_run"]["trigger"]) == (run.pk, trigger)
 
 
 def test_compactions_so_far_are_told_without_a_word_of_the_dialog(as_alice: Client, dialog: Dialog) -> None:
@@ -237,12 +232,6 @@ def test_a_program_reads_it_with_a_key_of_the_owner(
     assert codes == [200, 404, 401, 403]
     assert client.get(url).status_code == 302
     assert client.post(url, headers={"Authorization": f"Bearer {mine}"}).status_code == 405
-
-
-def test_the_least_limit_and_the_threshold_are_told(as_alice: Client, dialog: Dialog) -> None:
-    budget = state(as_alice, dialog)["budget"]
-
-    assert (budget["min_limit"], budget["warning_threshold"]) == (3500, 0.8)
 
 
 def test_each_message_has_its_importance(as_alice: Client, dialog: Dialog) -> None:

@@ -63,9 +63,10 @@ def sent(dialog: Dialog) -> list[str]:
     return [piece.content for piece in present_context(dialog_to_drive(dialog.pk)).pieces]
 
 
-def test_it_holds_what_the_model_no_longer_sees(
+def test_it_holds_what_the_model_no_longer_sees_and_tells_what_is_only_to_be_found_there(
     as_alice: Client, dialog: Dialog, history: list[Message], compacted: CompactionRun
 ) -> None:
+    assert url(dialog) in page(as_alice, f"/dialogs/{dialog.pk}/").links()
     found = page(as_alice, url(dialog))
 
     assert items(found) == [history[3].pk, history[5].pk, history[6].pk]
@@ -75,15 +76,11 @@ def test_it_holds_what_the_model_no_longer_sees(
     assert "≈" in words(found)
     assert "read in part: 120 of 3,400 characters" in words(found)
     assert "left out; only rules and values that you stated in it are carried on" in words(found)
-    assert found.offences == []
-
-
-def test_it_tells_what_is_only_to_be_found_there(as_alice: Client, dialog: Dialog, compacted: CompactionRun) -> None:
-    text = words(page(as_alice, url(dialog)))
-
+    text = words(found)
     assert "3 details are only here · 1 still stands in the context" in text
     assert "identifier Answer 1" in text
     assert text.index("binding sentence Never tell.") < text.index("number Answer 2")
+    assert found.offences == []
 
 
 def test_runs_and_courses_stand_apart_the_newest_first(
@@ -104,16 +101,15 @@ def test_runs_and_courses_stand_apart_the_newest_first(
     assert second.pk > compacted.pk
 
 
-def test_nothing_archived_is_said_in_words(as_alice: Client, dialog: Dialog, history: list[Message]) -> None:
+def test_nothing_archived_is_said_in_words(as_alice: Client, dialog: Dialog) -> None:
+    assert "Nothing was left out" in words(page(as_alice, url(dialog)))
+    a_history(dialog, pairs=6)
+
     found = page(as_alice, url(dialog))
 
     assert items(found) == []
     assert "The model sees the whole dialog." in words(found)
     assert not [attrs for tag, attrs in found.tags if tag == "input" and attrs.get("type") == "search"]
-
-
-def test_an_empty_dialog_has_an_empty_archive(as_alice: Client, dialog: Dialog) -> None:
-    assert "Nothing was left out" in words(page(as_alice, url(dialog)))
 
 
 def test_search_finds_only_what_is_archived(
@@ -243,7 +239,3 @@ def test_a_message_of_another_dialog_is_not_there(as_alice: Client, dialog: Dial
     assert as_alice.get(url(other, f"{compacted.removed[0]}/")).status_code == 404
     response = as_alice.post(f"/dialogs/{other.pk}/messages/{compacted.removed[0]}/bring-back/", headers=HTMX)
     assert response.status_code == 422
-
-
-def test_the_dialog_leads_to_its_archive(as_alice: Client, dialog: Dialog) -> None:
-    assert url(dialog) in page(as_alice, f"/dialogs/{dialog.pk}/").links()

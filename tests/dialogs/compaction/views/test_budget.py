@@ -84,8 +84,13 @@ def test_every_estimate_carries_its_mark(as_alice: Client, dialog: Dialog, histo
     assert not [tag for tag, _attrs in found.tags if tag == "html"]
 
 
-def test_it_says_how_the_dialog_is_kept_from_overflowing(as_alice: Client, dialog: Dialog) -> None:
-    assert "compaction is off for this LLM" in words(page(as_alice, url(dialog)))
+def test_it_says_how_the_dialog_is_kept_from_overflowing_without_javascript_on_a_page_with_a_way_back(
+    as_alice: Client, dialog: Dialog
+) -> None:
+    found = page(as_alice, url(dialog))
+    assert "compaction is off for this LLM" in words(found)
+    assert f"/dialogs/{dialog.pk}/" in found.links()
+    assert found.offences == []
 
     LLM.objects.update(context_length=None, compaction="automatic")
     assert "its window is unknown: it is learned from the first refusal" in words(page(as_alice, url(dialog)))
@@ -96,13 +101,6 @@ def test_what_is_too_much_is_said(as_alice: Client, dialog: Dialog) -> None:
     guard(dialog)
 
     assert re.search(r"≈[\d,]+ / 3,500 · ≈[\d,]+ too many", words(page(as_alice, url(dialog))))
-
-
-def test_without_javascript_it_is_a_page_with_a_way_back(as_alice: Client, dialog: Dialog) -> None:
-    found = page(as_alice, url(dialog))
-
-    assert f"/dialogs/{dialog.pk}/" in found.links()
-    assert found.offences == []
 
 
 CONFIG = ContextConfig(per_llm=(LlmLimit(type="tiny", limit=4000, follow_default=True),))
@@ -200,7 +198,9 @@ def test_others_are_told_who_can_and_are_refused(as_alice: Client, dialog: Dialo
     assert LlmBounds.objects.exists()
 
 
-def test_an_answer_that_got_less_room_than_it_asked_for_is_told(as_alice: Client, dialog: Dialog) -> None:
+def test_an_answer_that_got_less_room_than_it_asked_for_or_to_a_part_of_the_prompt_is_told(
+    as_alice: Client, dialog: Dialog
+) -> None:
     post_message(dialog=dialog, content="Go.")
     options = {"asked": 4096, "options": {"max_output_tokens": 1200}}
     an_answer(dialog, "Half of it", finish_reason="length", manifest=options)
@@ -208,9 +208,6 @@ def test_an_answer_that_got_less_room_than_it_asked_for_is_told(as_alice: Client
     assert "The last answer could have 1,200 tokens at most instead of 4,096" in words(page(as_alice, url(dialog)))
     assert "1,200 tokens at most instead of 4,096, so that" in words(page(as_alice, f"/dialogs/{dialog.pk}/"))
 
-
-def test_an_answer_to_a_part_of_the_prompt_is_marked(as_alice: Client, dialog: Dialog) -> None:
-    post_message(dialog=dialog, content="Go.")
     an_answer(dialog, "What rule?", manifest={"cut": True})
 
     assert "only a part of the prompt was read" in words(page(as_alice, f"/dialogs/{dialog.pk}/"))

@@ -76,60 +76,48 @@ def said_later(dialog: Dialog, content: str) -> Message:
     return message
 
 
-def test_an_applied_run_is_the_head_of_its_course(full: Dialog) -> None:
+def test_an_applied_run_is_the_head_of_its_course_with_its_steps_and_delivered_twice_it_is_done_once(
+    full: Dialog,
+) -> None:
     run = queued(full)
 
-    perform(run.pk, embedder="static")
+    assert perform(run.pk, embedder="static")
+    assert not perform(run.pk, embedder="static")
 
     assert Course.objects.get().head_run_id == run.pk
     assert ViewChange.objects.get().after_id == run.pk
     assert estimated(full) <= 2600
+    steps = CompactionRun.objects.get().steps
+    assert (steps[0]["phase"], steps[-1]["phase"]) == ("detection", "success")
+    assert all(step["ms"] >= 0 for step in steps)
 
 
-def test_there_is_one_run_at_a_time(full: Dialog) -> None:
-    queued(full)
+def test_there_is_one_run_at_a_time_and_one_worker_has_it(full: Dialog) -> None:
+    run = queued(full)
 
     with pytest.raises(DialogBusy):
         queued(full)
-
-
-def test_two_workers_cannot_have_one_run(full: Dialog) -> None:
-    run = queued(full)
-
     assert claim_run(run.pk) is not None
     assert claim_run(run.pk) is None
 
 
-def test_a_run_whose_worker_died_is_taken_up_by_another(full: Dialog) -> None:
+@pytest.mark.parametrize("until", [-timedelta(seconds=1), timedelta(hours=1)], ids=["ran-out", "the-clock-went-back"])
+@pytest.mark.parametrize("is_cancelled", [False, True], ids=["taken-up-by-another", "cancelled-at-once"])
+def test_a_claim_whose_worker_died_keeps_nobody_out(full: Dialog, until: timedelta, is_cancelled: bool) -> None:
+    """Else nobody took the run up until the clock had caught up, and the dialog could not go on."""
     run = queued(full)
     claim_run(run.pk)
-    expire(run)
-
-    assert neglected_runs() == [run.pk]
-    assert perform(run.pk, embedder="static")
-    assert CompactionRun.objects.get().status == Status.APPLIED
-
-
-def test_a_claim_from_before_the_clock_went_back_keeps_nobody_out(full: Dialog) -> None:
-    """Its worker died: nobody took the run up until the clock had caught up, and the dialog could not go on."""
-    run = queued(full)
-    claim_run(run.pk)
-    CompactionRun.objects.update(claimed_until=timezone.now() + timedelta(hours=1))
+    CompactionRun.objects.update(claimed_until=timezone.now() + until)
     run.refresh_from_db()
-
     assert run.is_overdue
     assert neglected_runs() == [run.pk]
-    assert claim_run(run.pk) is not None
 
+    if is_cancelled:
+        cancel_run(dialog=full, run_id=run.pk)
+    else:
+        assert perform(run.pk, embedder="static")
 
-def test_such_a_run_is_cancelled_at_once(full: Dialog) -> None:
-    run = queued(full)
-    claim_run(run.pk)
-    CompactionRun.objects.update(claimed_until=timezone.now() + timedelta(hours=1))
-
-    cancel_run(dialog=full, run_id=run.pk)
-
-    assert CompactionRun.objects.get().status == Status.CANCELLED
+    assert CompactionRun.objects.get().status == (Status.CANCELLED if is_cancelled else Status.APPLIED)
 
 
 def test_a_clock_that_is_a_little_ahead_elsewhere_is_believed(full: Dialog) -> None:
@@ -191,14 +179,6 @@ def test_a_claim_that_is_renewed_is_not_taken(full: Dialog) -> None:
     assert claim_run(run.pk) is None
 
 
-def test_a_task_that_is_delivered_twice_is_done_once(full: Dialog) -> None:
-    run = queued(full)
-
-    assert perform(run.pk, embedder="static")
-    assert not perform(run.pk, embedder="static")
-    assert ViewChange.objects.count() == 1
-
-
 def test_what_is_said_meanwhile_follows_the_view(full: Dialog, monkeypatch: pytest.MonkeyPatch) -> None:
     run = queued(full)
     at_the_first_strategy(monkeypatch, lambda: said_later(full, "And one more thing."))
@@ -237,16 +217,6 @@ def test_a_person_cancels_a_run_in_its_middle(full: Dialog, monkeypatch: pytest.
     assert [piece.content for piece in present_context(full).pieces] == before
 
 
-def test_a_run_whose_worker_died_is_cancelled_at_once(full: Dialog) -> None:
-    run = queued(full)
-    claim_run(run.pk)
-    expire(run)
-
-    cancel_run(dialog=full, run_id=run.pk)
-
-    assert CompactionRun.objects.get().status == Status.CANCELLED
-
-
 @pytest.mark.skipif(not connection.features.has_select_for_update, reason="SQLite has one writer at a time")
 def test_who_ends_a_run_locks_its_dialog_first_as_who_cancels_it_does(
     full: Dialog,
@@ -275,13 +245,3 @@ def test_a_fault_inside_ends_the_run_and_leaves_everything_as_it_was(
     ended = CompactionRun.objects.get()
     assert (ended.status, ended.code) == (Status.FAILED, "BREAKER_FAILED")
     assert Course.objects.get().head_run_id is None
-
-
-def test_steps_are_kept_as_they_happen(full: Dialog) -> None:
-    run = queued(full)
-
-    perform(run.pk, embedder="static")
-
-    steps = CompactionRun.objects.get().steps
-    assert (steps[0]["phase"], steps[-1]["phase"]) == ("detection", "success")
-    assert all(step["ms"] >= 0 for step in steps)

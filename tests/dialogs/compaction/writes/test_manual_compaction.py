@@ -73,7 +73,9 @@ def test_up_to_here_leaves_what_was_said_later_as_it_is(alice: User, dialog: Dia
     assert run.removed
 
 
-def test_a_preview_changes_nothing_until_it_is_applied(alice: User, dialog: Dialog, history: list[Message]) -> None:
+def test_a_preview_changes_nothing_until_it_is_applied_and_a_newer_one_takes_its_place(
+    alice: User, dialog: Dialog, history: list[Message]
+) -> None:
     before = sent(dialog)
 
     run = done(request(dialog=dialog, by=alice, preview=True))
@@ -82,6 +84,11 @@ def test_a_preview_changes_nothing_until_it_is_applied(alice: User, dialog: Dial
     assert run.view
     assert sent(dialog) == before
     assert len(before) == len(history)
+
+    new = done(request(dialog=dialog, by=alice, preview=True))
+
+    run.refresh_from_db()
+    assert (run.status, new.status) == (Status.CANCELLED, Status.DRAFT)
 
 
 @pytest.mark.usefixtures("history")
@@ -96,16 +103,6 @@ def test_who_reviews_summaries_gets_a_draft_with_all_the_time(alice: User, dialo
     assert run.draft_until is not None
     assert run.finished_at is not None
     assert (run.draft_until - run.finished_at).total_seconds() >= manual_compaction.REVIEW_SECONDS
-
-
-@pytest.mark.usefixtures("history")
-def test_a_new_wish_takes_the_place_of_an_older_preview(alice: User, dialog: Dialog) -> None:
-    old = done(request(dialog=dialog, by=alice, preview=True))
-
-    new = done(request(dialog=dialog, by=alice, preview=True))
-
-    old.refresh_from_db()
-    assert (old.status, new.status) == (Status.CANCELLED, Status.DRAFT)
 
 
 def test_a_reset_leaves_a_handover_and_what_must_stay(alice: User, dialog: Dialog, history: list[Message]) -> None:
@@ -173,21 +170,19 @@ def tell(dialog: Dialog, text: str) -> None:
     dialog.save()
 
 
-def test_nothing_begins_while_the_agent_answers(alice: User, dialog: Dialog) -> None:
-    post_message(dialog=dialog, content="Hello")
-
-    with pytest.raises(DialogBusy):
-        request(dialog=dialog, by=alice)
-    with pytest.raises(DialogBusy):
-        reset(dialog=dialog, by=alice)
-
-
-@pytest.mark.usefixtures("history")
-def test_nothing_begins_in_the_trash(alice: User, dialog: Dialog) -> None:
+def test_nothing_begins_in_the_trash_nor_while_the_agent_answers(
+    alice: User, dialog: Dialog, history: list[Message]
+) -> None:
     Dialog.objects.update(trashed_at=timezone.now())
-
     with pytest.raises(DialogError, match="trash"):
         request(dialog=dialog, by=alice)
+    Dialog.objects.update(trashed_at=None)
+    post_message(dialog=dialog, content="Hello")
+
+    for begin in (request, reset):
+        with pytest.raises(DialogBusy):
+            begin(dialog=dialog, by=alice)
+    assert history
 
 
 def test_a_message_of_an_earlier_course_is_no_place_to_compact_to(

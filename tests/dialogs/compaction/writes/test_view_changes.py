@@ -92,28 +92,18 @@ def test_undo_restores_the_exact_earlier_request_and_redo_lets_the_view_hold_aga
     assert list(ViewChange.objects.values_list("why", flat=True)) == ["applied", "undone", "redone"]
 
 
-def test_undo_keeps_what_was_said_since(alice: User, dialog: Dialog) -> None:
-    before = next_request(dialog)
+def test_undo_keeps_what_was_said_since_and_its_card_shows_what_the_model_sees_now(alice: User, dialog: Dialog) -> None:
+    before, since = next_request(dialog), [long_text(2000), "Now it rains."]
     run = compacted(dialog, alice)
     dialog.refresh_from_db()
-    post_message(dialog=dialog, content="And now?")
-    an_answer(dialog, "Now it rains.")
+    post_message(dialog=dialog, content=since[0])
+    an_answer(dialog, since[1])
 
     undo(dialog=dialog, run_id=run.pk, by=alice)
 
     after = next_request(dialog)
     assert after.messages[: len(before.messages)] == before.messages
-    assert [message.content for message in after.messages[len(before.messages) :]] == ["And now?", "Now it rains."]
-
-
-def test_an_undone_runs_card_shows_what_the_model_sees_now(alice: User, dialog: Dialog) -> None:
-    run = compacted(dialog, alice)
-    dialog.refresh_from_db()
-    post_message(dialog=dialog, content=long_text(2000))
-    an_answer(dialog, "Now it rains.")
-
-    undo(dialog=dialog, run_id=run.pk, by=alice)
-
+    assert [message.content for message in after.messages[len(before.messages) :]] == since
     card = compaction_card(dialog_to_drive(dialog.pk))
     assert card is not None
     seen = present_tokens(dialog_to_drive(dialog.pk)) + run.reserve_tokens

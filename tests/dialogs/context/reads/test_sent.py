@@ -9,8 +9,8 @@ from dialogs.compaction.work import perform
 from dialogs.compaction.writes.manual_compaction import request
 from dialogs.compaction.writes.view_changes import undo
 from dialogs.context.estimate import present_context
-from dialogs.context.reads.sent import SHOWN_CHARS, seen_after_run, seen_by_generation
-from dialogs.models import Dialog
+from dialogs.context.reads.sent import SHOWN_CHARS, seen_after_run, seen_by_generation, stable_prefix
+from dialogs.models import Course, Dialog, Message
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.writes.dialog_row import add_message
 from dialogs.turns.reads.turns import dialog_to_drive
@@ -18,6 +18,7 @@ from dialogs.turns.writes.messages import post_message
 from health.models import CompactionRun
 from tests.builders import a_generation, an_answer, keep_blob
 from tests.dialogs.compacting_builders import a_history
+from tests.dialogs.compaction_runs import an_applied_run
 
 
 def compacted(dialog: Dialog, by: User) -> CompactionRun:
@@ -31,9 +32,14 @@ def texts_to_send(dialog: Dialog) -> list[str]:
     return [piece.content for piece in present_context(dialog_to_drive(dialog.pk)).pieces]
 
 
-def test_a_generation_after_a_compaction_was_sent_the_view_and_what_followed(alice: User, dialog: Dialog) -> None:
+def test_a_run_shows_its_view_and_a_generation_after_it_was_sent_that_and_what_followed(
+    alice: User, dialog: Dialog
+) -> None:
     a_history(dialog, pairs=12)
     run = compacted(dialog, alice)
+    shown = seen_after_run(dialog, run.pk)
+    assert shown is not None
+    assert shown.messages == run.messages_after == len(texts_to_send(dialog))
     dialog.refresh_from_db()
     post_message(dialog=dialog, content="And now?")
     dialog.refresh_from_db()
@@ -75,16 +81,6 @@ def test_a_generation_was_sent_what_its_manifest_names_and_no_other(dialog: Dial
     assert seen.messages == 2
 
 
-def test_a_run_shows_its_view(alice: User, dialog: Dialog) -> None:
-    a_history(dialog, pairs=12)
-    run = compacted(dialog, alice)
-
-    seen = seen_after_run(dialog, run.pk)
-
-    assert seen is not None
-    assert seen.messages == run.messages_after == len(texts_to_send(dialog))
-
-
 def test_a_long_message_is_cut_here_and_counted_whole(dialog: Dialog) -> None:
     post_message(dialog=dialog, content="word " * 2000)
     dialog.refresh_from_db()
@@ -107,3 +103,70 @@ def test_another_dialogs_are_not_found(dialog: Dialog, look: object) -> None:
     other = Dialog.objects.create(owner=dialog.owner, agent=dialog.agent, llm=dialog.llm, active_at=dialog.active_at)
 
     assert look(other, generation.pk) is None  # type: ignore[operator]
+
+
+# How much of a request begins as the last one did: rebuilt from what was recorded of the two.
+
+
+@pytest.fixture
+def said(dialog: Dialog) -> list[Message]:
+    """Ten messages of 100 characters each."""
+    messages = a_history(dialog, pairs=5)
+    Message.objects.update(content="x" * 100)
+    return messages
+
+
+def asked(dialog: Dialog, *messages: Message, **manifest: object) -> None:
+    a_generation(dialog, manifest={"messages": [one.pk for one in messages], **manifest})
+
+
+def share(dialog: Dialog) -> float | None:
+    return stable_prefix(Course.objects.get(dialog=dialog).pk)
+
+
+def test_there_is_none_before_the_second_request(dialog: Dialog, said: list[Message]) -> None:
+    assert share(dialog) is None
+    asked(dialog, *said[:1])
+    assert share(dialog) is None
+
+
+def test_a_longer_request_begins_as_the_shorter_one(dialog: Dialog, said: list[Message]) -> None:
+    asked(dialog, *said[:7])
+    asked(dialog, *said[:10])
+
+    assert share(dialog) == pytest.approx(0.7)
+
+
+def test_other_instructions_leave_nothing_in_common(dialog: Dialog, said: list[Message]) -> None:
+    asked(dialog, *said[:5], instructions=keep_blob("You help."))
+    asked(dialog, *said[:5], instructions=keep_blob("You sulk."))
+
+    assert share(dialog) == 0
+
+
+def test_a_new_taskdoc_keeps_what_stands_ahead_of_it(dialog: Dialog, said: list[Message]) -> None:
+    same = keep_blob("i" * 300)
+    asked(dialog, *said[:5], instructions=same, taskdoc=keep_blob("a" * 200))
+    asked(dialog, *said[:5], instructions=same, taskdoc=keep_blob("b" * 200))
+
+    assert share(dialog) == pytest.approx(0.3)
+
+
+def test_a_summary_counts_by_its_text(dialog: Dialog, said: list[Message]) -> None:
+    summary = {"content": "s" * 100, "kind": "summary", "covers": [one.pk for one in said[1:8]]}
+    run = an_applied_run(dialog, view=[{"message": said[0].pk}, summary, *({"message": one.pk} for one in said[8:])])
+    asked(dialog, *said)
+    asked(dialog, said[0], *said[8:], view=run.pk)
+
+    assert share(dialog) == pytest.approx(0.25)
+
+    asked(dialog, said[0], *said[8:], view=run.pk)
+    assert share(dialog) == 1
+
+
+def test_a_shortened_message_is_another_text(dialog: Dialog, said: list[Message]) -> None:
+    short = an_applied_run(dialog, view=[{"message": said[0].pk}, {"message": said[1].pk, "content": "y" * 20}])
+    asked(dialog, *said[:2])
+    asked(dialog, *said[:2], view=short.pk)
+
+    assert share(dialog) == pytest.approx(100 / 120)

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from dialogs.context.reads.task_snapshot import ContextStats, is_due, stats
 from dialogs.driver.writes.courses import start_course
 from dialogs.models import LLM, Dialog
 from dialogs.turns.writes.messages import post_message
 from health.compaction.snapshot import TaskSnapshot, as_json, begun
+from health.compaction.terms.units import Call, Role, Unit
 from health.configured import ONLY
 from health.models import ContextSettings
 from tests.builders import an_answer
 from tests.dialogs.compacting_builders import a_history
 from tests.dialogs.context.test_estimate import show
+from tests.health.compaction.builders import a_unit
 from tests.health.tokens.test_images import png
 
 GOAL = "Label the boxes"
@@ -133,3 +137,42 @@ def test_its_owner_rewords_the_goal(as_alice: Client, as_bob: Client, dialog: Di
 
 def test_the_panel_says_nothing_where_no_task_has_begun(as_alice: Client, dialog: Dialog) -> None:
     assert not panel(as_alice, dialog)
+
+
+# The plan's statistics: characters / 4, images at 100, one line every five steps in debug mode.
+
+
+def test_the_debug_line_reads_as_the_seed_writes_it() -> None:
+    seen = ContextStats(message_count=18, estimated_tokens=4500, has_snapshot=True)
+
+    assert str(seen) == "Context stats: 18 messages, ~4500 tokens"
+
+
+@pytest.mark.parametrize(
+    ("units", "tokens"),
+    [
+        ([a_unit("x" * 17_996), a_unit("xxxx")], 4500),
+        ([a_unit("中" * 40)], 10),  # characters, not bytes
+        ([a_unit("look", image_tokens=100)], 1 + 100),
+        # Calls and results count as JSON: 12 characters, 4 escapes, 2 quotes.
+        ([a_unit("", role=Role.ASSISTANT, calls=(Call(id="c", name="click", arguments='{"x": 1}'),))], 9),
+        ([a_unit("ab\n" * 4, role=Role.TOOL, answers="c")], 5),
+        # Nested too deep for that: as text.
+        ([a_unit("[" * 100_000, role=Role.TOOL, answers="c")], 25_001),
+    ],
+)
+def test_a_token_is_four_characters_and_an_image_a_hundred_tokens(units: list[Unit], tokens: int) -> None:
+    assert stats(units).estimated_tokens == tokens
+
+
+def test_messages_are_counted_and_a_snapshot_is_noticed() -> None:
+    found = stats([a_unit(), a_unit()], snapshot=begun("a goal"))
+
+    assert (found.message_count, found.has_snapshot) == (2, True)
+    # After a reset there is nothing.
+    assert stats([], snapshot=TaskSnapshot()) == ContextStats(message_count=0, estimated_tokens=0, has_snapshot=False)
+
+
+def test_the_line_is_due_every_five_steps_in_debug_mode_alone() -> None:
+    assert [step for step in range(17) if is_due(step, debug=True)] == [5, 10, 15]
+    assert not any(is_due(step, debug=False) for step in range(17))

@@ -44,14 +44,17 @@ def test_a_rule_that_was_said_stands_there_with_the_way_to_where_it_was_said(as_
     page = shown(as_alice, dialog)
 
     assert "always write to /srv/reports/2031" in page
-    assert f"#message-{first.pk}" in page
+    assert f"/messages/{first.pk}/" in page
 
 
 def test_a_rule_of_an_earlier_course_still_stands_there(as_alice: Client, dialog: Dialog) -> None:
     first = a_history(dialog, pairs=3)[0]
     start_course(dialog=dialog)
 
-    assert f"/courses/1/#message-{first.pk}" in shown(as_alice, dialog)
+    page = shown(as_alice, dialog)
+
+    assert "always write to /srv/reports/2031" in page
+    assert f"/messages/{first.pk}/" in page
 
 
 def test_a_rule_that_is_added_stands_in_every_request_of_every_course(as_alice: Client, dialog: Dialog) -> None:

@@ -82,17 +82,13 @@ def test_staff_see_counts_of_all_and_contents_of_none_but_their_own(as_sam: Clie
     assert not any(str(dialog.pk) in link for link in shown.links())
 
 
-def test_the_counts_are_of_what_the_filter_leaves(as_sam: Client, dialog: Dialog) -> None:
+def test_who_has_no_javascript_opens_the_counts_by_a_link_of_what_the_filter_leaves(
+    as_sam: Client, dialog: Dialog
+) -> None:
     an_event(dialog)
     an_event(dialog, "WARNING")
-
     asked = as_sam.get(f"{EVENTS}?code=WARNING").context["counts"]
-
     assert as_sam.get(asked).context["counts"].by_code == [("WARNING", 1)]
-
-
-def test_who_has_no_javascript_opens_the_counts_by_a_link(as_sam: Client, dialog: Dialog) -> None:
-    an_event(dialog)
 
     link = as_sam.get(EVENTS).context["counts"]
 
@@ -172,29 +168,20 @@ def test_the_file_has_every_event_and_no_formula(as_alice: Client, dialog: Dialo
     assert "attachment" in response["Content-Disposition"]
 
 
-def test_the_filters_offer_only_what_something_happened_to(as_alice: Client, dialog: Dialog) -> None:
-    Agent.objects.create(name="Never used", slug="never", llm=dialog.llm)
+def test_the_filters_offer_only_what_something_happened_to_and_what_is_asked_for(
+    as_alice: Client, dialog: Dialog
+) -> None:
+    never = Agent.objects.create(name="Never used", slug="never", llm=dialog.llm)
     LLM.objects.create(provider=dialog.llm.provider, model_id="never-used")
-    an_event(dialog)
-
-    shown = as_alice.get(EVENTS).context
-
-    assert [agent.name for agent in shown["agents"]] == ["Helper"]
-    assert [llm.pk for llm in shown["llms"]] == [dialog.llm_id]
-
-
-def test_what_is_asked_for_stays_among_the_choices(as_alice: Client, dialog: Dialog) -> None:
-    zoe = Agent.objects.create(name="Zoe", slug="zoe", llm=dialog.llm)
-
-    assert list(as_alice.get(f"{EVENTS}?agent={zoe.pk}").context["agents"]) == [zoe]
-
-
-def test_the_kinds_offered_are_those_that_happened_and_the_one_asked_for(as_alice: Client, dialog: Dialog) -> None:
     an_event(dialog, "OVER_HIT")
 
-    def offered(address: str) -> list[str]:
+    def kinds(address: str) -> set[str | None]:
         shown = page(as_alice, address)
-        return [value for tag, attrs in shown.tags if tag == "option" and (value := attrs.get("value")) in CODES]
+        return {attrs.get("value") for tag, attrs in shown.tags if tag == "option" and attrs.get("value") in CODES}
 
-    assert offered(EVENTS) == ["OVER_HIT"]
-    assert set(offered(f"{EVENTS}?code=TOKEN_LIMIT_EXCEEDED")) == {"OVER_HIT", "TOKEN_LIMIT_EXCEEDED"}
+    shown, asked = as_alice.get(EVENTS).context, as_alice.get(f"{EVENTS}?agent={never.pk}").context
+    assert [agent.name for agent in shown["agents"]] == ["Helper"]
+    assert [llm.pk for llm in shown["llms"]] == [dialog.llm_id]
+    assert never in asked["agents"]
+    assert kinds(EVENTS) == {"OVER_HIT"}
+    assert kinds(f"{EVENTS}?code=TOKEN_LIMIT_EXCEEDED") == {"OVER_HIT", "TOKEN_LIMIT_EXCEEDED"}

@@ -75,7 +75,9 @@ def test_an_empty_page_says_what_will_appear_and_when(as_alice: Client) -> None:
     assert "With the first answer" in shown.text
 
 
-def test_where_nothing_was_compacted_there_are_dashes_and_no_zeros(as_alice: Client, dialog: Dialog) -> None:
+def test_where_nothing_was_compacted_there_are_dashes_and_zeros_only_of_what_is_guarded(
+    as_alice: Client, dialog: Dialog
+) -> None:
     post_message(dialog=dialog, content="Hello")
     a_reading(dialog, 640)
 
@@ -85,14 +87,9 @@ def test_where_nothing_was_compacted_there_are_dashes_and_no_zeros(as_alice: Cli
     assert len(cells) == 8
     assert set(cells.values()) == {"—"}
 
-
-def test_what_never_happened_to_a_guarded_agent_is_a_zero(as_alice: Client, dialog: Dialog) -> None:
     guard(dialog)
-    post_message(dialog=dialog, content="Hello")
-    a_reading(dialog, 640)
 
     cells = cells_of(as_alice)
-
     assert (cells["Over-hits"], cells["Warnings"], cells["Tokens saved"]) == ("0", "0", "—")
 
 

@@ -45,7 +45,10 @@ def test_above_every_context_it_is_the_replay_that_everybody_uses(course: Replay
     assert (found.happening.compactions, found.lost, found.bindings) == (0, 0, 0)
 
 
-def test_under_a_limit_the_engine_keeps_it_there_and_says_what_that_costs(course: ReplayedCourse) -> None:
+def test_under_a_limit_the_engine_keeps_it_there_says_what_that_costs_and_stores_nothing(
+    course: ReplayedCourse, dialog: Dialog
+) -> None:
+    before = growth_of(dialog_to_drive(dialog.pk), reserve=0)
     whole = replayed(course, Variant(NO_LIMIT, CHAIN))
 
     found = replayed(course, Variant(3500, CHAIN))
@@ -55,6 +58,12 @@ def test_under_a_limit_the_engine_keeps_it_there_and_says_what_that_costs(course
     assert found.happening.failures == 0
     assert found.happening.tokens_sent < whole.happening.tokens_sent
     assert found.lost > 0
+    # What binds is not lost.
+    assert RULE.startswith("Never")
+    assert found.bindings == 0
+    assert not CompactionRun.objects.exists()
+    assert not ContextEvent.objects.exists()
+    assert growth_of(dialog_to_drive(dialog.pk), reserve=0) == before
 
 
 def test_a_higher_limit_compacts_less_and_loses_no_more(course: ReplayedCourse) -> None:
@@ -62,11 +71,6 @@ def test_a_higher_limit_compacts_less_and_loses_no_more(course: ReplayedCourse) 
 
     assert high.happening.compactions < low.happening.compactions
     assert high.lost <= low.lost
-
-
-def test_what_binds_is_not_lost(course: ReplayedCourse) -> None:
-    assert RULE.startswith("Never")
-    assert replayed(course, Variant(3500, CHAIN)).bindings == 0
 
 
 def test_the_chain_makes_a_difference(course: ReplayedCourse) -> None:
@@ -82,16 +86,6 @@ def test_after_its_time_the_goal_counts_as_reached(course: ReplayedCourse, monke
 
     assert found.is_cut_short
     assert found.happening == replay([course.growth], Rules(limit=3500))
-
-
-def test_nothing_is_stored(course: ReplayedCourse, dialog: Dialog) -> None:
-    before = growth_of(dialog_to_drive(dialog.pk), reserve=0)
-
-    replayed(course, Variant(3500, CHAIN))
-
-    assert not CompactionRun.objects.exists()
-    assert not ContextEvent.objects.exists()
-    assert growth_of(dialog_to_drive(dialog.pk), reserve=0) == before
 
 
 def test_what_is_kept_for_the_answer_counts_as_used_and_is_not_sent(dialog: Dialog) -> None:

@@ -108,12 +108,9 @@ def test_only_sums_of_as_many_dialogs_stand_beside_each_other(asked: WhatIf) -> 
     now, as_many, fewer = rows_of(asked, no_limit=NO_LIMIT)
 
     assert (now.share, as_many.share, fewer.share) == (1.0, 0.75, None)
+    # How many dialogs a row holds is told where they are not the same.
     assert [row.dialogs for row in (now, as_many, fewer)] == [2, 2, 1]
-
-
-def test_how_many_dialogs_a_row_holds_is_told_where_they_are_not_the_same(asked: WhatIf) -> None:
-    asked.rows = [first | {"dialogs": 2, "tokens_sent": 800} for first in ROWS]
-
+    asked.rows = rows
     assert [row.dialogs for row in rows_of(asked, no_limit=NO_LIMIT)] == [None, None]
 
 

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import pytest
 from django.conf import LazySettings
-from django.test import override_settings
+from django.test import Client, override_settings
 
 from dialogs.llms.reads import configured, missing_key, providers_ready_by_environment, settings_for
-from dialogs.llms.writes.providers import InvalidProvider, add_agent, add_llm, add_provider, record_limits, set_api_key
+from dialogs.llms.writes.providers import (
+    InvalidProvider,
+    add_agent,
+    add_llm,
+    add_provider,
+    ensure_agents,
+    install_demo,
+    record_limits,
+    retire_demo,
+    set_api_key,
+)
 from dialogs.models import LLM, Agent, Provider
 from dialogs.providers.base import ModelFacts
 from health.monitor.levels import Configured
 
+pytestmark = pytest.mark.django_db
 KEY = "sk-very-secret"
 
 
@@ -109,15 +120,11 @@ def test_a_model_id_that_is_too_long_is_refused(provider: Provider) -> None:
         add_llm(provider=provider, model_id="x" * 300)
 
 
-def test_an_agent_is_made_once_for_an_llm(fresh: LLM) -> None:
-    assert add_agent(llm=fresh) == add_agent(llm=fresh)
-    assert Agent.objects.count() == 1
-
-
-def test_a_demo_agent_does_not_count(fresh: LLM) -> None:
+def test_an_agent_is_made_once_for_an_llm_and_a_demo_agent_does_not_count(fresh: LLM) -> None:
     Agent.objects.create(name="Demo", slug="demo", llm=fresh, is_demo=True)
 
-    assert add_agent(llm=fresh).slug == "fresh"
+    assert add_agent(llm=fresh) == add_agent(llm=fresh)
+    assert set(Agent.objects.values_list("slug", flat=True)) == {"demo", "fresh"}
 
 
 @pytest.mark.parametrize(
@@ -245,3 +252,117 @@ def test_an_odd_name_can_be_listed(monkeypatch: pytest.MonkeyPatch, settings: La
     row = add_provider(name="new", kind="openai", base_url="https://host", api_key_env="MY_LLM_PASS")
 
     assert settings_for(row).api_key == "sk-odd"
+
+
+# Who is there to talk to when only the environment was configured.
+
+
+@pytest.fixture
+def hosted(db: object) -> LLM:
+    provider = Provider.objects.create(
+        name="hosted", kind="openai", base_url="https://llm.example/v1", api_key_env="HOSTED_KEY"
+    )
+    return LLM.objects.create(provider=provider, model_id="big-1", context_length=128_000)
+
+
+def test_a_key_in_the_environment_gets_an_agent(hosted: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ensure_agents() == []
+    monkeypatch.setenv("HOSTED_KEY", "secret")
+
+    (agent,) = ensure_agents()
+
+    assert (agent.llm, agent.is_demo) == (hosted, False)
+
+
+def test_a_provider_of_the_override_file_needs_no_key(hosted: LLM) -> None:
+    Provider.objects.update(origin="file", api_key_env="")
+
+    assert [agent.llm for agent in ensure_agents()] == [hosted]
+
+
+def test_somebody_elses_agent_is_enough(hosted: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOSTED_KEY", "secret")
+    Agent.objects.create(name="Mine", slug="mine", llm=hosted)
+
+    assert ensure_agents() == []
+
+
+# The demo that `up` installs.
+
+
+def install(*, port: int = 8091, window: int = 2048) -> Agent:
+    with override_settings(DOMINDS_DEMO_CONTEXT=window):
+        return install_demo(base_url=f"http://127.0.0.1:{port}", model_id="tiny")
+
+
+def test_the_demo_agent_says_what_it_is_and_its_card_so_in_chinese_too(as_alice: Client) -> None:
+    agent = install()
+    as_alice.cookies["django_language"] = "zh-hans"
+
+    assert agent.is_demo
+    assert "do not trust" in agent.description
+    assert "不要相信它的回答" in as_alice.get("/dialogs/new/").content.decode()
+
+
+@override_settings(DOMINDS_DEMO_CONTEXT=896)
+def test_a_server_that_rounds_the_window_up_leaves_the_demo_with_its_own() -> None:
+    llm = install(window=896).llm
+
+    record_limits(llm=llm, facts=ModelFacts(model_id="tiny", context_length=1024))
+
+    assert (llm.context_length, llm.optimal_max_tokens) == (896, 672)
+
+
+def test_another_port_and_window_move_the_same_rows() -> None:
+    install()
+
+    install(port=9000, window=4096)
+
+    llm = LLM.objects.get()
+    assert llm.provider.base_url == "http://127.0.0.1:9000"
+    assert (llm.context_length, llm.optimal_max_tokens) == (4096, 3072)
+
+
+def test_a_ceiling_and_instructions_that_an_admin_chose_stay() -> None:
+    agent = install()
+    LLM.objects.update(optimal_max_tokens=1000)
+    Agent.objects.update(instructions="Answer in rhyme.")
+
+    install(window=4096)
+
+    agent.refresh_from_db()
+    assert (agent.llm.optimal_max_tokens, agent.instructions) == (1000, "Answer in rhyme.")
+
+
+@pytest.mark.parametrize(("installed", "offered"), [({"catalogue_values": {}}, "off"), ({}, "auto")])
+def test_a_demo_from_before_there_were_tools_is_offered_none_unless_an_admin_offers_them(
+    installed: dict[str, object], offered: str
+) -> None:
+    install()
+    LLM.objects.update(tool_calling="auto", **installed)
+
+    assert install().llm.tool_calling == offered
+
+
+def test_a_retired_demo_cannot_be_chosen_and_comes_back() -> None:
+    install()
+
+    retire_demo()
+    retired = (Agent.objects.get().enabled, Provider.objects.get().enabled)
+    install()
+
+    assert retired == (False, False)
+    assert Agent.objects.get().enabled
+    assert Provider.objects.get().enabled
+
+
+def test_a_provider_of_that_name_that_an_admin_made_is_left_alone() -> None:
+    mine = Provider.objects.create(name="demo", kind="openai", base_url="https://example.com/v1")
+
+    agent = install()
+    retire_demo()
+
+    mine.refresh_from_db()
+    assert mine.enabled
+    assert mine.base_url == "https://example.com/v1"
+    assert agent.llm.provider.name == "embedded-demo"

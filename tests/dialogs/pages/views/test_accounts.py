@@ -53,11 +53,14 @@ def test_a_link_signs_in_once(client: Client, alice: User) -> None:
     assert not signed_in(other)
 
 
-def test_a_chosen_password_is_kept(client: Client, alice: User) -> None:
-    client.post(sign_in_path(alice), {"password": "a-long-enough-one"})
+@pytest.mark.parametrize(("chosen", "kept"), [("a-long-enough-one", "a-long-enough-one"), ("", "alice-pass-1")])
+def test_a_chosen_password_is_kept_and_none_keeps_the_old_one(
+    client: Client, alice: User, chosen: str, kept: str
+) -> None:
+    client.post(sign_in_path(alice), {"password": chosen})
 
     alice.refresh_from_db()
-    assert alice.check_password("a-long-enough-one")
+    assert alice.check_password(kept)
     assert signed_in(client)
 
 
@@ -71,13 +74,6 @@ def test_a_weak_password_is_refused_and_the_link_stays_good(client: Client, alic
     assert client.get(path).status_code == 200
 
 
-def test_no_password_keeps_the_old_one(client: Client, alice: User) -> None:
-    client.post(sign_in_path(alice), {"password": ""})
-
-    alice.refresh_from_db()
-    assert alice.check_password("alice-pass-1")
-
-
 def test_the_login_page_signs_in(client: Client, alice: User) -> None:
     assert client.get("/login/").status_code == 200
 
@@ -86,9 +82,17 @@ def test_the_login_page_signs_in(client: Client, alice: User) -> None:
     assert signed_in(client)
 
 
-def test_after_many_wrong_passwords_even_the_right_one_waits(client: Client, alice: User, bob: User) -> None:
+@pytest.mark.parametrize("counted", ["here", "by-all-web-processes-together", "without-redis-by-each-process"])
+def test_after_many_wrong_passwords_even_the_right_one_waits(
+    client: Client, alice: User, bob: User, settings: LazySettings, counted: str
+) -> None:
+    if counted == "without-redis-by-each-process":
+        settings.REDIS_URL = "redis://127.0.0.1:1/0"
     for _ in range(FAILURES_ALLOWED):
         client.post("/login/", {"username": "alice", "password": "wrong"})
+        if counted == "by-all-web-processes-together":
+            # What another process knows of them.
+            cache.clear()
 
     refused = client.post("/login/", {"username": "alice", "password": "alice-pass-1"})
 
@@ -98,34 +102,12 @@ def test_after_many_wrong_passwords_even_the_right_one_waits(client: Client, ali
     assert signed_in(client)
 
 
-def test_wrong_passwords_are_counted_by_all_web_processes_together(client: Client, alice: User) -> None:
-    for _ in range(FAILURES_ALLOWED):
-        client.post("/login/", {"username": "alice", "password": "wrong"})
-        # What another process knows of them.
-        cache.clear()
+def test_the_admin_uses_the_one_login_page_and_who_is_no_staff_is_told_so(client: Client, alice: User) -> None:
+    assert client.get("/admin/", follow=True).redirect_chain[-1][0] == "/login/?next=/admin/"
 
-    assert b"Too many wrong" in client.post("/login/", {"username": "alice", "password": "alice-pass-1"}).content
+    client.force_login(alice)
 
-
-def test_without_redis_each_process_still_counts(client: Client, alice: User, settings: LazySettings) -> None:
-    settings.REDIS_URL = "redis://127.0.0.1:1/0"
-
-    for _ in range(FAILURES_ALLOWED):
-        client.post("/login/", {"username": "alice", "password": "wrong"})
-
-    assert b"Too many wrong" in client.post("/login/", {"username": "alice", "password": "alice-pass-1"}).content
-
-
-def test_the_admin_uses_the_one_login_page(client: Client, db: Any) -> None:
-    response = client.get("/admin/", follow=True)
-
-    assert response.redirect_chain[-1][0] == "/login/?next=/admin/"
-
-
-def test_a_person_who_is_no_staff_is_told_so(as_alice: Client) -> None:
-    response = as_alice.get("/admin/", follow=True)
-
-    assert b"signed in as alice" in response.content
+    assert b"signed in as alice" in client.get("/admin/", follow=True).content
 
 
 def test_a_password_is_changed(as_alice: Client, alice: User) -> None:

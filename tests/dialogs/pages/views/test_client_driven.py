@@ -97,19 +97,12 @@ def test_whoever_speaks_is_named(as_alice: Client, key: ApiKey, llm: LLM) -> Non
     assert said == ["User Bea", "Assistant", "System message", "User", dialog.agent.name]
 
 
-def test_a_call_is_the_clients_until_its_result_comes(as_alice: Client, key: ApiKey, llm: LLM) -> None:
-    history = [user("Weather?"), assistant(None, ("c1", "weather"))]
-    waiting = ask(key, llm, *history)
-
-    text = shown(as_alice, waiting).text
-
-    assert "made by the client" in text
-    assert "The client has not sent a result." in text
-
-
-def test_a_result_stands_with_its_call_and_one_without_a_call_by_itself(
+def test_a_call_is_the_clients_until_its_result_stands_with_it_and_one_without_a_call_stands_by_itself(
     as_alice: Client, key: ApiKey, llm: LLM
 ) -> None:
+    waiting = shown(as_alice, ask(key, llm, user("Weather?"), assistant(None, ("c1", "weather")))).text
+    assert "made by the client" in waiting
+    assert "The client has not sent a result." in waiting
     dialog = ask(
         key, llm, user("Weather?"), assistant(None, ("c1", "weather")), result("c1", "Rain."), result("c9", "Snow.")
     )

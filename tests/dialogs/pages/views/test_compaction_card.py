@@ -31,30 +31,6 @@ def test_a_bar_pulses_while_a_summary_is_made_and_the_sign_of_a_look_spins(
     assert ("compaction-pulses" in page, "compaction-spins" in page) == (pulses, spins)
 
 
-def test_a_card_leads_to_the_full_archive(dialog: Dialog) -> None:
-    an_applied_run(dialog)
-
-    assert f'href="{reverse("dialog_archive_search", args=[dialog.pk])}">View Full Archive<' in shown(dialog)
-
-
-def test_the_fold_says_how_many_messages_were_discarded(dialog: Dialog) -> None:
-    an_applied_run(dialog, removed=[{"id": 1}, {"id": 2}, {"id": 3}])
-
-    assert "<dt>Discarded</dt><dd>3 messages</dd>" in shown(dialog)
-
-
-def test_the_fold_sets_what_was_freed_against_what_the_server_must_read_again(dialog: Dialog) -> None:
-    an_applied_run(dialog, estimated_before=6_000, estimated_after=2_500)
-
-    assert "<dt>Freed</dt><dd>≈3,500 · the server reads at most ≈2,500 anew, once</dd>" in shown(dialog)
-
-
-def test_the_fold_says_nothing_of_what_an_undone_compaction_freed(dialog: Dialog) -> None:
-    an_applied_run(dialog, estimated_before=6_000, estimated_after=2_500, status="undone")
-
-    assert "Freed" not in shown(dialog)
-
-
 @pytest.mark.parametrize(
     ("detail", "fold", "is_open"), [("minimal", False, False), ("normal", True, False), ("detailed", True, True)]
 )
@@ -69,8 +45,30 @@ def test_a_persons_detail_decides_whether_there_is_a_fold_and_whether_it_is_open
     assert ('id="compaction-details"' in page, 'id="compaction-details" open' in page) == (fold, is_open)
 
 
-@pytest.mark.parametrize(("fields", "goes"), [({"status": "applied"}, True), ({"status": "failed"}, False)])
-def test_only_a_success_says_after_how_long_it_goes(dialog: Dialog, fields: dict[str, Any], goes: bool) -> None:
-    a_run(dialog, estimated_after=3420, **fields)
+FREED = {"estimated_before": 6_000, "estimated_after": 2_500}
 
-    assert ('data-hides-after="3"' in shown(dialog)) is goes
+
+@pytest.mark.parametrize(
+    ("fields", "said", "is_said"),
+    [
+        ({}, '{archive}">View Full Archive<', True),
+        ({"removed": [{"id": 1}, {"id": 2}, {"id": 3}]}, "<dt>Discarded</dt><dd>3 messages</dd>", True),
+        (FREED, "<dt>Freed</dt><dd>≈3,500 · the server reads at most ≈2,500 anew, once</dd>", True),
+        (FREED | {"status": "undone"}, "Freed", False),
+        ({}, 'data-hides-after="3"', True),
+        ({"status": "failed"}, 'data-hides-after="3"', False),
+    ],
+    ids=[
+        "the-archive",
+        "discarded",
+        "freed-and-read-again",
+        "undone-freed-nothing",
+        "a-success-goes",
+        "a-failure-stays",
+    ],
+)
+def test_a_card_says(dialog: Dialog, fields: dict[str, Any], said: str, is_said: bool) -> None:
+    an_applied_run(dialog, **fields)
+
+    there = reverse("dialog_archive_search", args=[dialog.pk])
+    assert (said.format(archive=f'href="{there}') in shown(dialog)) is is_said

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from dialogs.models import Course, Dialog, ToolCall
-from dialogs.turns.writes.messages import post_message
+from dialogs.models import Course, Dialog, Message, ToolCall
+from dialogs.turns.writes.messages import edit_message, post_message
 from tests.builders import a_call, a_course, an_answer
 from tests.dialogs.compacting_builders import a_history, guard
 from tests.dialogs.pages.views.pages import HTMX, Page, page
@@ -45,6 +45,34 @@ def words(found: Page) -> str:
 
 def buttons(found: Page) -> list[str]:
     return [str(attrs.get("action")) for tag, attrs in found.tags if tag == "form"]
+
+
+# --- The way to a message ----------------------------------------------------------------------
+
+
+def place(client: Client, dialog: Dialog, message: Message) -> str:
+    return client.get(f"/dialogs/{dialog.pk}/messages/{message.pk}/").headers["Location"]
+
+
+def test_a_message_is_reached_on_the_page_far_back_and_in_an_earlier_course(as_alice: Client, dialog: Dialog) -> None:
+    history = a_history(dialog, pairs=60)
+    said = f"/dialogs/{dialog.pk}/"
+
+    assert place(as_alice, dialog, history[-1]) == f"{said}#message-{history[-1].pk}"
+    assert place(as_alice, dialog, history[0]) == f"{said}?all=1#message-{history[0].pk}"
+    a_course(dialog)
+    an_answer(dialog, "I go on.")
+    assert place(as_alice, dialog, history[0]) == f"{url(dialog)}?page=1#message-{history[0].pk}"
+    assert place(as_alice, dialog, history[70]) == f"{url(dialog)}?page=2#message-{history[70].pk}"
+
+
+def test_the_way_to_a_message_of_another_version_is_the_dialogs(as_alice: Client, dialog: Dialog) -> None:
+    first = post_message(dialog=dialog, content="Tidy the archive")
+    dialog.refresh_from_db()
+    an_answer(dialog, "I begin.")
+    edit_message(dialog=dialog, message=first, content="Tidy the attic")
+
+    assert place(as_alice, dialog, first) == f"/dialogs/{dialog.pk}/#message-{first.pk}"
 
 
 # --- Earlier courses ---------------------------------------------------------------------------

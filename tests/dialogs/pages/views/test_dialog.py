@@ -65,8 +65,9 @@ def test_the_socket_is_told_language_and_version(as_alice: Client, dialog: Dialo
     assert sockets == [f"/ws/dialogs/{dialog.pk}/?lang=en&version={dialog.version}&all=1"]
 
 
-def test_what_was_said_cannot_act(as_alice: Client, dialog: Dialog) -> None:
-    ask(dialog, HOSTILE)
+def test_what_was_said_cannot_act_and_a_persons_text_is_shown_as_typed(as_alice: Client, dialog: Dialog) -> None:
+    typed = f"**not bold**\n  <b>indented</b> مرحبا 👩‍👩‍👧 过敏 {HOSTILE}"
+    ask(dialog, typed)
     an_answer(dialog, HOSTILE)
     answer = Dialog.objects.get(pk=dialog.pk).current_leaf
     assert answer is not None
@@ -77,19 +78,11 @@ def test_what_was_said_cannot_act(as_alice: Client, dialog: Dialog) -> None:
     found = Page(response.content.decode())
 
     assert found.offences == []
+    assert typed in found.text
+    assert "<b>indented" not in response.content.decode()
     assert not {"img", "iframe", "object", "embed"} & {tag for tag, _attrs in found.tags}
     assert "default-src 'self'" in response["Content-Security-Policy"]
     assert "unsafe" not in response["Content-Security-Policy"]
-
-
-def test_a_persons_text_is_shown_as_typed(as_alice: Client, dialog: Dialog) -> None:
-    typed = "**not bold**\n  <b>indented</b> مرحبا 👩‍👩‍👧 过敏"
-    ask(dialog, typed)
-
-    response = as_alice.get(f"/dialogs/{dialog.pk}/")
-
-    assert typed in Page(response.content.decode()).text
-    assert "<b>indented" not in response.content.decode()
 
 
 def test_an_answer_is_markdown_with_its_figures_and_unreported_tokens_are_unknown_and_not_zero(
@@ -117,19 +110,6 @@ def test_a_stopped_answer_says_so(as_alice: Client, dialog: Dialog) -> None:
     assert "stopped" in shown(as_alice, dialog).text
 
 
-def test_a_failed_try_gives_reason_and_retry(as_alice: Client, dialog: Dialog) -> None:
-    ask(dialog)
-    a_generation(dialog, status="failed", error_code="authentication_refused", error_message="<b>bad key</b>")
-    dialog.answer_due, dialog.handled_seq = False, dialog.wake_seq
-    dialog.save()
-
-    found = shown(as_alice, dialog)
-
-    assert "The provider refused the key." in found.text
-    assert "<b>bad key</b>" in found.text
-    assert f"/dialogs/{dialog.pk}/retry/" in {attrs.get("action") for _tag, attrs in found.tags}
-
-
 def test_an_interrupted_try_keeps_its_text(as_alice: Client, dialog: Dialog) -> None:
     ask(dialog)
     a_generation(dialog, status="interrupted", partial_text="Half a sentence")
@@ -152,8 +132,11 @@ def test_the_live_answer_is_shown_block_by_block(as_alice: Client, dialog: Dialo
     assert "Answering…" in found.text
 
 
-def test_a_waiting_message_can_be_taken_back(as_alice: Client, dialog: Dialog) -> None:
+def test_a_turn_that_nobody_takes_says_so_and_a_waiting_message_can_be_taken_back(
+    as_alice: Client, dialog: Dialog
+) -> None:
     ask(dialog)
+    assert "No worker has taken this turn yet. Your message is stored" in shown(as_alice, dialog).text
     ask(dialog, "And another thing")
     queued = QueuedMessage.objects.get(dialog=dialog)
 
@@ -172,12 +155,6 @@ def test_a_next_try_is_announced_with_its_reason(as_alice: Client, dialog: Dialo
 
     assert "The provider asks us to slow down." in found.text
     assert [attrs["data-until"] for _tag, attrs in found.tags if "data-until" in attrs]
-
-
-def test_a_turn_that_nobody_takes_says_so(as_alice: Client, dialog: Dialog) -> None:
-    ask(dialog)
-
-    assert "No worker has taken this turn yet. Your message is stored" in shown(as_alice, dialog).text
 
 
 def test_versions_of_a_message_can_be_leafed_through(as_alice: Client, dialog: Dialog) -> None:

@@ -59,6 +59,19 @@ def test_search_stays_on_its_shelf(as_alice: Client, a_dialog: Maker) -> None:
     assert "Orchard now" not in text
 
 
+def test_a_dialog_that_was_searched_shows_where_the_words_were_said_and_leads_there(
+    as_alice: Client, dialog: Dialog
+) -> None:
+    said = post_message(dialog=dialog, content="Never spray the orchard against moths.")
+    dialog.refresh_from_db()
+    an_answer(dialog, "I never do.")
+
+    found = page(as_alice, "/?q=moths+orchard")
+
+    assert "Never spray the orchard against moths." in found.text
+    assert f"/dialogs/{dialog.pk}/messages/{said.pk}/" in found.links()
+
+
 def test_htmx_gets_the_list_alone_and_caches_are_told(as_alice: Client, a_dialog: Maker) -> None:
     a_dialog("At hand")
 
@@ -179,9 +192,8 @@ def test_an_agent_that_is_switched_off_cannot_be_chosen(as_alice: Client, agent:
     assert not Dialog.objects.exists()
 
 
-def test_without_an_agent_a_person_is_told_what_to_do(as_alice: Client) -> None:
+def test_without_an_agent_a_person_is_told_what_to_do_and_staff_led_to_the_admin(
+    as_alice: Client, as_sam: Client
+) -> None:
     assert "provider add" in page(as_alice, "/dialogs/new/").text
-
-
-def test_without_an_agent_staff_is_led_to_the_admin(as_sam: Client) -> None:
     assert "/admin/dialogs/agent/add/" in page(as_sam, "/dialogs/new/").links()

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from django.template.loader import render_to_string
 from django.test import Client
+from django.utils import timezone
 
 from dialogs.compaction.writes.view_changes import redo, undo
 from dialogs.context.chart import chart
 from dialogs.driver.writes.courses import start_course
-from dialogs.models import LLM, Agent, Dialog
+from dialogs.models import LLM, Agent, Dialog, LlmBounds
 from dialogs.pages.writes import change_llm
 from dialogs.transcript.reads.dialogs import dialog_meter
 from dialogs.turns.writes.messages import post_message
@@ -63,46 +64,34 @@ def with_class(page: Page, name: str) -> list[dict[str, str | None]]:
 
 
 @pytest.mark.parametrize(
-    ("prompt_tokens", "level", "shown", "width"),
+    ("prompt_tokens", "level", "count", "percent", "width"),
     [
-        (0, "healthy", "0 / 1,000 0.0 % healthy", "0.0"),
-        (94, "healthy", "94 / 1,000 9.4 % healthy", "9.4"),
-        (500, "healthy", "500 / 1,000 50 % healthy", "50.0"),
-        (501, "caution", "501 / 1,000 50 % caution", "50.1"),
-        (901, "critical", "901 / 1,000 90 % critical", "90.1"),
-        (1070, "critical", "1,070 / 1,000 107 % critical", "100.0"),
+        (0, "healthy", "0", "0.0", "0.0"),
+        (94, "healthy", "94", "9.4", "9.4"),
+        (500, "healthy", "500", "50", "50.0"),
+        (501, "caution", "501", "50", "50.1"),
+        (901, "critical", "901", "90", "90.1"),
+        # More than the window is said in words, and within the meter's range.
+        (1070, "critical", "1,070", "107", "100.0"),
     ],
 )
-def test_each_level_is_a_colour_a_word_and_numbers_and_the_drawing_ends_at_its_edge(
-    asked: Dialog, prompt_tokens: int, level: str, shown: str, width: str
+def test_each_level_is_a_colour_a_word_and_numbers_heard_too_and_the_drawing_ends_at_its_edge(
+    asked: Dialog, prompt_tokens: int, level: str, count: str, percent: str, width: str
 ) -> None:
     a_reading(asked, prompt_tokens)
 
     found = meter_page(asked)
 
-    assert words(found).startswith(shown)
+    assert words(found).startswith(f"{count} / 1,000 {percent} % {level}")
     assert [attrs["data-level"] for _tag, attrs in found.tags if attrs.get("id") == "meter"] == [level]
     bar, ring = with_class(found, "meter-fill")
     assert (bar["width"], ring["stroke-dasharray"]) == (width, f"{width} 100")
-
-
-@pytest.mark.parametrize(
-    ("prompt_tokens", "now", "said"),
-    [
-        (250, "250", "250 of 1,000 tokens, 25 %, healthy"),
-        # More than the window is said in words, and within the meter's range.
-        (1070, "1000", "1,070 of 1,000 tokens, 107 %, critical"),
-    ],
-)
-def test_the_meter_says_the_numbers_to_those_who_hear_it(
-    asked: Dialog, prompt_tokens: int, now: str, said: str
-) -> None:
-    a_reading(asked, prompt_tokens)
-
-    attrs = spoken(meter_page(asked))
-
-    assert (attrs["aria-label"], attrs["aria-valuetext"]) == ("Context window", said)
+    attrs, now = spoken(found), str(min(prompt_tokens, 1000))
     assert (attrs["aria-valuemin"], attrs["aria-valuenow"], attrs["aria-valuemax"]) == ("0", now, "1000")
+    said = f"{count} of 1,000 tokens, {percent} %, {level}"
+    assert (attrs["aria-label"], attrs["aria-valuetext"]) == ("Context window", said)
+    # No inline style.
+    assert found.offences + panel(asked).offences == []
 
 
 def test_an_unknown_reading_is_called_unknown_and_has_no_fill(asked: Dialog) -> None:
@@ -299,19 +288,15 @@ def test_the_table_says_what_the_chart_draws(asked: Dialog) -> None:
     assert len(with_class(Page(html), "chart-gap")) == 1
 
 
-def test_meter_and_panel_need_no_inline_style(asked: Dialog) -> None:
-    a_reading(asked, 1070)
-
-    assert meter_page(asked).offences + panel(asked).offences == []
-
-
 def limited(dialog: Dialog, *, limit: int = 4_096) -> Dialog:
     LLM.objects.update(context_length=8_192, compaction="automatic")
     Agent.objects.update(context_budget=True, context_limit=limit)
     return Dialog.objects.select_related("agent", "llm__provider", "current_leaf__course").get(pk=dialog.pk)
 
 
-def test_a_limit_below_the_window_stands_in_the_meters_tooltip_in_its_panel_and_is_heard(asked: Dialog) -> None:
+def test_a_limit_below_the_window_stands_in_the_tooltips_of_meter_and_lists_in_the_panel_and_is_heard(
+    as_alice: Client, asked: Dialog
+) -> None:
     shown = limited(asked)
 
     (button,) = with_class(meter_page(shown), "meter-button")
@@ -319,16 +304,32 @@ def test_a_limit_below_the_window_stands_in_the_meters_tooltip_in_its_panel_and_
     assert "a limit of 4,096 tokens, set by an admin" in str(button["title"])
     assert "a limit of 4,096 tokens" in spoken(meter_page(shown))["aria-valuetext"]
     assert "Limit 4,096set by an admin; compaction goes by it" in words(panel(shown))
-
-
-def test_a_limit_below_the_window_stands_in_the_tooltips_of_the_lists(as_alice: Client, asked: Dialog) -> None:
-    shown = limited(asked)
     a_reading(shown, 501)
-
     row, beside = (page(as_alice, path) for path in ("/", f"/dialogs/{asked.pk}/"))
-
     assert "a limit of 4,096 tokens" in str(with_class(row, "row-meter")[0]["title"])
     assert "a limit of 4,096 tokens" in str(with_class(beside, "sidebar-meter")[0]["title"])
+
+
+def test_a_limit_that_a_refusal_taught_stands_in_the_tooltips_and_in_the_panel(as_alice: Client, asked: Dialog) -> None:
+    LLM.objects.update(context_length=8_192, compaction="automatic")
+    LlmBounds.objects.create(llm=asked.llm, refused=6_000, refused_at=timezone.now(), accepted=4_000)
+    a_reading(asked, 501)
+    shown = Dialog.objects.select_related("agent", "llm__provider", "current_leaf__course").get(pk=asked.pk)
+
+    (button,) = with_class(meter_page(shown), "meter-button")
+
+    assert re.search("a limit of ≈[45],[0-9]{3} tokens, learned from use", str(button["title"]))
+    assert "learned from use; compaction goes by it" in words(panel(shown))
+    row, beside = (page(as_alice, path) for path in ("/", f"/dialogs/{asked.pk}/"))
+    assert "learned from use" in str(with_class(row, "row-meter")[0]["title"])
+    assert "learned from use" in str(with_class(beside, "sidebar-meter")[0]["title"])
+
+
+def test_a_window_that_a_refusal_named_says_so_in_the_panel(asked: Dialog) -> None:
+    LLM.objects.update(context_length=8_192, context_length_source="refusal")
+    asked.llm.refresh_from_db()
+
+    assert "Context window 8,192learned from a refusal" in words(panel(asked))
 
 
 @pytest.mark.parametrize("how", ["no limit", "a limit above the window", "compaction is off"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -12,6 +13,8 @@ from dialogs.models import Dialog, Message
 from dialogs.turns.writes.messages import post_message
 from tests.builders import a_generation, an_answer
 from tests.dialogs.pages.views.pages import Page, page
+
+AT_MOST_128: dict[str, Any] = {"manifest": {"options": {"max_output_tokens": 128}}}
 
 
 @pytest.fixture
@@ -39,35 +42,34 @@ def at_rest(dialog: Dialog) -> None:
 
 
 @pytest.mark.parametrize(
-    ("finish_reason", "words"),
+    ("content", "fields", "said", "unsaid"),
     [
-        ("length", "cut off: no room for more"),
-        ("context_window", "cut off: no room for more"),
-        ("content_filter", "cut off by the provider's filter"),
+        ("Half", {"finish_reason": "length"}, "cut off: no room for more", "ended at"),
+        ("Half", {"finish_reason": "context_window"}, "cut off: no room for more", "ended at"),
+        ("Half", {"finish_reason": "content_filter"}, "cut off by the provider's filter", "no room"),
+        (
+            "Half",
+            {"finish_reason": "length", "completion_tokens": 128} | AT_MOST_128,
+            "ended at its 128 tokens",
+            "no room",
+        ),
+        ("Whole", {"finish_reason": "stop"}, "Whole", "cut off"),
+        ("Whole", {"finish_reason": "end_turn"}, "Whole", "cut off"),
+        ("Whole", {"finish_reason": ""}, "Whole", "cut off"),
+        ("", {}, "The answer was empty.", "cut off"),
+        # Prompt tokens stand alone when nothing else was reported.
+        ("Whole", {"prompt_tokens": 0}, "0 prompt tokens", "tokens unknown"),
     ],
 )
-def test_an_answer_that_was_cut_off_says_why(as_alice: Client, asked: Dialog, finish_reason: str, words: str) -> None:
-    an_answer(asked, "Half", finish_reason=finish_reason)
+def test_an_answer_says_how_it_ended_and_what_was_reported(
+    as_alice: Client, asked: Dialog, content: str, fields: dict[str, Any], said: str, unsaid: str
+) -> None:
+    an_answer(asked, content, **fields)
 
-    assert words in shown(as_alice, asked).text
+    text = shown(as_alice, asked).text
 
-
-def test_an_answer_that_ended_at_its_own_maximum_is_not_said_to_lack_room(as_alice: Client, asked: Dialog) -> None:
-    an_answer(
-        asked, "Half", finish_reason="length", completion_tokens=128, manifest={"options": {"max_output_tokens": 128}}
-    )
-
-    found = shown(as_alice, asked).text
-
-    assert "ended at its 128 tokens" in found
-    assert "no room" not in found
-
-
-@pytest.mark.parametrize("finish_reason", ["stop", "end_turn", ""])
-def test_a_whole_answer_carries_no_badge(as_alice: Client, asked: Dialog, finish_reason: str) -> None:
-    an_answer(asked, "Whole", finish_reason=finish_reason)
-
-    assert "cut off" not in shown(as_alice, asked).text
+    assert said in text
+    assert unsaid not in text
 
 
 def test_an_answer_that_came_while_the_clock_went_back_stands_below_its_question_and_tells_no_time(
@@ -83,20 +85,6 @@ def test_an_answer_that_came_while_the_clock_went_back_stands_below_its_question
     assert "3600" not in text
 
 
-def test_an_empty_answer_is_said_to_be_one(as_alice: Client, asked: Dialog) -> None:
-    an_answer(asked, "")
-
-    assert "The answer was empty." in shown(as_alice, asked).text
-
-
-def test_prompt_tokens_stand_alone_when_nothing_else_was_reported(as_alice: Client, asked: Dialog) -> None:
-    an_answer(asked, prompt_tokens=0)
-
-    text = shown(as_alice, asked).text
-    assert "0 prompt tokens" in text
-    assert "tokens unknown" not in text
-
-
 def test_reasoning_is_kept_folded_beside_the_answer(as_alice: Client, asked: Dialog) -> None:
     answer = an_answer(asked)
     answer.parts = {"reasoning": "**Not** Markdown"}
@@ -109,24 +97,30 @@ def test_reasoning_is_kept_folded_beside_the_answer(as_alice: Client, asked: Dia
     assert "open" not in reasoning
 
 
-def test_a_stop_before_the_first_word_says_so_and_can_be_taken_back(as_alice: Client, asked: Dialog) -> None:
-    a_generation(asked, status="stopped")
+@pytest.mark.parametrize(
+    ("fields", "said", "details"),
+    [
+        ({"status": "stopped"}, "Stopped before the first word.", ""),
+        ({"status": "failed", "error_code": "provider_unreachable"}, "The provider did not answer.", ""),
+        (
+            {"status": "failed", "error_code": "authentication_refused", "error_message": "<b>bad key</b>"},
+            "The provider refused the key.",
+            "<b>bad key</b>",
+        ),
+    ],
+)
+def test_a_stop_or_failure_before_the_first_word_says_so_with_the_providers_words_and_can_be_taken_back(
+    as_alice: Client, asked: Dialog, fields: dict[str, str], said: str, details: str
+) -> None:
+    a_generation(asked, **fields)
     at_rest(asked)
 
     found = shown(as_alice, asked)
 
-    assert "Stopped before the first word." in found.text
+    assert said in found.text
+    assert details in found.text
+    assert ("What the provider said" in found.text) is bool(details)
     assert retries(found) == 1
-
-
-def test_a_failure_without_words_of_the_provider_has_no_details(as_alice: Client, asked: Dialog) -> None:
-    a_generation(asked, status="failed", error_code="provider_unreachable")
-    at_rest(asked)
-
-    found = shown(as_alice, asked)
-
-    assert "The provider did not answer." in found.text
-    assert "What the provider said" not in found.text
 
 
 def test_a_stop_that_was_asked_for_is_not_offered_again(as_alice: Client, asked: Dialog) -> None:

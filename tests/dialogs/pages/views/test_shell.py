@@ -54,21 +54,19 @@ def test_the_login_page_is_in_the_shell(client: Client, db: Any) -> None:
     assert "Sign out" not in shown.text
 
 
-def test_every_file_that_a_page_names_exists(as_alice: Client, dialog: Dialog) -> None:
+def test_every_file_that_a_page_names_exists_and_every_icon_that_it_uses_is_drawn(
+    as_alice: Client, dialog: Dialog
+) -> None:
     shown = page(as_alice, "/")
     named = {str(attrs.get("href") or attrs.get("src") or "") for _tag, attrs in shown.tags}
     files = {name.removeprefix("/static/").partition("#")[0] for name in named if name.startswith("/static/")}
 
     assert "css/base.css" in files
     assert [name for name in files if finders.find(name) is None] == []
-
-
-def test_every_icon_that_a_page_uses_is_drawn(as_alice: Client, dialog: Dialog) -> None:
     drawn = Path(str(finders.find("icons.svg"))).read_text()
     used = {
         str(attrs["href"]).partition("#")[2] for url in PAGES for tag, attrs in page(as_alice, url).tags if tag == "use"
     }
-
     assert [name for name in used if f'id="{name}"' not in drawn] == []
 
 
@@ -157,19 +155,15 @@ def test_a_theme_that_does_not_exist_is_not_kept_and_one_is_set_by_post_only(cli
     assert 'data-theme="auto"' in client.get("/login/").content.decode()
 
 
-def test_a_chosen_language_is_the_languages_own(client: Client, db: Any) -> None:
+def test_the_browsers_language_is_the_first_guess_and_a_chosen_one_the_languages_own(client: Client, db: Any) -> None:
+    guessed = client.get("/login/", headers={"accept-language": "zh-CN,zh;q=0.9"}).content.decode()
     page = client.get("/login/").content.decode()
     client.post("/preferences/language/", {"language": "zh-hans", "next": "/login/"})
 
+    assert '<html lang="zh-hans"' in guessed
     assert '<html lang="en"' in page
     assert "简体中文" in page
     assert '<html lang="zh-hans"' in client.get("/login/").content.decode()
-
-
-def test_the_browsers_language_is_the_first_guess(client: Client, db: Any) -> None:
-    page = client.get("/login/", headers={"accept-language": "zh-CN,zh;q=0.9"}).content.decode()
-
-    assert '<html lang="zh-hans"' in page
 
 
 def test_nobody_is_led_away_by_a_preference(client: Client, db: Any) -> None:

@@ -20,32 +20,25 @@ def a_run(dialog: Dialog, goal: str = "Tidy the archive", max_generations: int =
 
 def test_a_run_wakes_the_driver_and_lets_a_paused_dialog_go_on(dialog: Dialog) -> None:
     Dialog.objects.update(paused_by="failure", archived_at=timezone.now())
+    dialog.courses.create(number=2)
 
     run = a_run(dialog)
 
     assert dialog.is_busy
     assert (dialog.paused_by, dialog.archived_at) == ("", None)
     assert (run.goal, run.max_generations, run.generations, run.ended_at) == ("Tidy the archive", 3, 0, None)
+    assert run.first_course == 2, "in which it began"
 
 
-def test_a_run_remembers_the_course_in_which_it_began(dialog: Dialog) -> None:
-    dialog.courses.create(number=2)
+@pytest.mark.parametrize(("before", "title"), [("", "Tidy the archive"), ("Archive", "Archive")])
+def test_a_goal_names_a_dialog_in_which_nothing_was_said_unless_it_has_a_name(
+    dialog: Dialog, before: str, title: str
+) -> None:
+    Dialog.objects.update(title=before, titled_by_person=bool(before))
 
-    assert a_run(dialog).first_course == 2
-
-
-def test_a_goal_names_a_dialog_in_which_nothing_was_said(dialog: Dialog) -> None:
     a_run(dialog, "Tidy the archive\nof 1998")
 
-    assert dialog.title == "Tidy the archive"
-
-
-def test_a_name_that_is_there_stays(dialog: Dialog) -> None:
-    Dialog.objects.update(title="Archive", titled_by_person=True)
-
-    a_run(dialog)
-
-    assert dialog.title == "Archive"
+    assert dialog.title == title
 
 
 @pytest.mark.parametrize(
@@ -61,18 +54,12 @@ def test_a_goal_is_stored_as_text(dialog: Dialog, typed: str, stored: str) -> No
     assert a_run(dialog, typed).goal == stored
 
 
-def test_a_second_run_is_refused_while_one_is_active(dialog: Dialog) -> None:
+def test_a_second_run_is_refused_while_one_is_active_by_the_database_itself_too(dialog: Dialog) -> None:
     a_run(dialog)
 
     with pytest.raises(DialogError, match="already"):
         a_run(dialog)
-
     assert AutonomousRun.objects.count() == 1
-
-
-def test_the_database_itself_holds_one_active_run_a_dialog(dialog: Dialog) -> None:
-    a_run(dialog)
-
     with pytest.raises(IntegrityError):
         AutonomousRun.objects.create(dialog=dialog, goal="Go", max_generations=1, first_course=1)
 
@@ -106,13 +93,16 @@ def test_every_generation_counts_and_the_limit_ends_the_run(dialog: Dialog) -> N
     assert (run.generations, run.ended_by) == (2, "limit")
 
 
-def test_the_agent_ends_the_run_with_a_summary(dialog: Dialog) -> None:
+def test_the_agent_ends_the_run_with_a_summary_and_browsers_hear_of_it(dialog: Dialog) -> None:
     run = a_run(dialog)
+    version = dialog.version
 
     assert finish_run(dialog, summary="All boxes are labelled.\0")
 
     run.refresh_from_db()
+    dialog.refresh_from_db()
     assert (run.ended_by, run.summary) == ("done", "All boxes are labelled.␀")
+    assert dialog.version > version
 
 
 def test_a_run_that_has_ended_stays_as_it_ended(dialog: Dialog) -> None:
@@ -125,13 +115,3 @@ def test_a_run_that_has_ended_stays_as_it_ended(dialog: Dialog) -> None:
     assert not finish_run(dialog, summary="Done again.")
     run.refresh_from_db()
     assert (run.generations, run.ended_by, run.summary) == (0, "done", "Done.")
-
-
-def test_browsers_hear_of_an_end(dialog: Dialog) -> None:
-    a_run(dialog)
-    version = dialog.version
-
-    finish_run(dialog, summary="Done.")
-
-    dialog.refresh_from_db()
-    assert dialog.version > version

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -73,25 +74,23 @@ def test_a_circle_is_recorded_in_names_and_numbers(dialog: Dialog) -> None:
     assert cause_of(event) == "read_file was called 4 times with the same arguments and the same result."
 
 
-def test_the_order_of_arguments_is_none_of_their_matter(dialog: Dialog) -> None:
-    for arguments in ('{"path": "a", "line": 1}', '{"line":1,"path":"a"}', '{ "path":"a", "line":1 }'):
-        step(dialog, READ | {"arguments": arguments})
+@pytest.mark.parametrize(
+    ("calls", "is_circle"),
+    [
+        ([{}, {"arguments": '{"line":1,"path":"a"}'}, {"arguments": '{ "path":"a", "line":1 }'}], True),
+        ([{"content": f"Hello [{milliseconds} ms]"} for milliseconds in (9, 17, 123, 1_024)], True),
+        ([{"content": "x" * 6000 + "y" * number} for number in range(4)], False),
+        ([{"status": "withdrawn"}] * 4, False),
+    ],
+    ids=["arguments-in-another-order", "how-long-it-took", "another-end-of-a-long-result", "nobody-let-them-end"],
+)
+def test_calls_are_the_same_by_what_they_ask_and_get(
+    dialog: Dialog, calls: list[dict[str, str]], is_circle: bool
+) -> None:
+    for call in calls:
+        step(dialog, READ | call)
 
-    assert look(dialog) is not None
-
-
-def test_another_end_of_a_long_result_is_another_result(dialog: Dialog) -> None:
-    for number in range(4):
-        step(dialog, READ | {"content": "x" * 6000 + "y" * number})
-
-    assert look(dialog) is None
-
-
-def test_calls_that_nobody_let_end_are_no_calls(dialog: Dialog) -> None:
-    for _each in range(4):
-        step(dialog, READ | {"status": "withdrawn"})
-
-    assert look(dialog) is None
+    assert (look(dialog) is not None) is is_circle
 
 
 def test_what_the_agent_does_without_words_from_a_person_is_one_stretch(dialog: Dialog) -> None:
@@ -154,15 +153,36 @@ def in_a_circle(dialog: Dialog) -> None:
     assert loop_notice(dialog) is not None
 
 
-def test_a_dismissed_notice_is_gone_and_counting_begins_anew(dialog: Dialog) -> None:
+def writes(dialog: Dialog) -> None:
+    add_message(dialog, role=Role.USER, origin=MessageOrigin.TYPED, content="Stop that", parent=dialog.current_leaf)
+    dialog.save()
+
+
+@pytest.mark.parametrize(
+    ("ends", "rests"),
+    [
+        (lambda dialog: dismiss(dialog=dialog), False),
+        (lambda dialog: a_run(dialog, trigger="reset", status="applied"), False),
+        (a_course, False),
+        (writes, False),
+        (lambda dialog: go_on(dialog=dialog), True),
+    ],
+    ids=["dismissed", "fresh start", "new course", "somebody writes", "a resting agent goes on"],
+)
+def test_a_notice_ends_and_with_it_the_stretch(dialog: Dialog, ends: Callable[[Dialog], object], rests: bool) -> None:
+    if rests:
+        start_run(dialog=dialog, goal="Read", max_generations=99)
     in_a_circle(dialog)
-    step(dialog, READ)
-    step(dialog, READ)
+    if not rests:
+        step(dialog, READ)
+        step(dialog, READ)
 
-    dismiss(dialog=dialog)
+    ends(dialog)
     dialog.refresh_from_db()
-    step(dialog, READ)
+    assert loop_notice(dialog) is None
+    assert rests or recent_steps(dialog).steps == ()
 
+    step(dialog, READ)
     assert loop_notice(dialog) is None
     assert look(dialog) is None
 
@@ -171,19 +191,6 @@ def test_dismissing_what_is_not_there_does_nothing(dialog: Dialog) -> None:
     dismiss(dialog=dialog)
 
     assert not ContextEvent.objects.exists()
-
-
-def test_a_fresh_start_ends_notice_and_stretch(dialog: Dialog) -> None:
-    in_a_circle(dialog)
-    step(dialog, READ)
-    step(dialog, READ)
-    assert dialog.current_leaf
-
-    a_run(dialog, trigger="reset", status="applied")
-    step(dialog, READ)
-
-    assert loop_notice(dialog) is None
-    assert look(dialog) is None
 
 
 @pytest.mark.parametrize("on_its_own", [True, False])
@@ -198,33 +205,6 @@ def test_a_fresh_start_that_came_to_nothing_leaves_the_notice(dialog: Dialog, st
     CompactionRun.objects.filter(pk=run.pk).update(status=status)
 
     assert loop_notice(dialog) is not None
-
-
-def test_whoever_writes_has_seen_the_notice(dialog: Dialog) -> None:
-    in_a_circle(dialog)
-    add_message(dialog, role=Role.USER, origin=MessageOrigin.TYPED, content="Stop that", parent=dialog.current_leaf)
-
-    assert loop_notice(dialog) is None
-
-
-def test_a_new_course_ends_notice_and_stretch(dialog: Dialog) -> None:
-    in_a_circle(dialog)
-
-    a_course(dialog)
-    dialog.refresh_from_db()
-
-    assert loop_notice(dialog) is None
-    assert recent_steps(dialog).steps == ()
-
-
-def test_letting_a_resting_agent_go_on_ends_the_notice(dialog: Dialog) -> None:
-    start_run(dialog=dialog, goal="Read", max_generations=99)
-    in_a_circle(dialog)
-
-    go_on(dialog=dialog)
-    dialog.refresh_from_db()
-
-    assert loop_notice(dialog) is None
 
 
 # --- Recovery by itself -----------------------------------------------------------------------
@@ -282,10 +262,3 @@ def test_of_a_clients_dialog_only_the_event_is_recorded(alice: User, llm: LLM) -
     assert event is not None
     assert event.facts["seen"][0]["count"] == 3
     assert (dialog.paused_by, dialog.answer_due, loop_notice(dialog)) == ("", True, None)
-
-
-def test_a_result_that_tells_how_long_it_took_is_the_same_result(dialog: Dialog) -> None:
-    for milliseconds in (9, 17, 123, 1_024):
-        step(dialog, READ | {"content": f"Hello [{milliseconds} ms]"})
-
-    assert look(dialog) is not None

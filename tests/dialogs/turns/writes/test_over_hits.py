@@ -13,13 +13,13 @@ from dialogs.models import LLM, Agent, Course, Dialog
 from dialogs.turns.reads.events import is_fresh_start_offered
 from dialogs.turns.state import Guarding
 from dialogs.turns.writes import lease
-from dialogs.turns.writes.events import log
+from dialogs.turns.writes.events import log, open_if_frequent
 from dialogs.turns.writes.messages import edit_message, post_message
 from dialogs.turns.writes.over_hits import decline, is_fresh_start_due, note_pressure
 from health.compaction.config import AtMilestone, ContextConfig
 from health.compaction.terms.configuration import dump
 from health.compaction.terms.pressure import Pressure
-from health.models import ContextEvent, ContextSettings
+from health.models import CleanupTask, ContextEvent, ContextSettings
 from tests.client_dialogs import ask, user
 from tests.dialogs.compacting_builders import guard
 from tests.dialogs.compaction_runs import a_run
@@ -171,3 +171,46 @@ def test_a_clients_dialog_is_never_begun_afresh(alice: User, llm: LLM, wanted: A
     assert not ContextEvent.objects.filter(facts__has_key="escalated").exists()
     assert not is_fresh_start_offered(theirs)
     assert not is_fresh_start_due(theirs)
+
+
+# Tasks to clean a context up: when one opens, and that there is never a second.
+
+
+def warned(dialog: Dialog, *minutes: int) -> None:
+    for ago in minutes:
+        event = log("WARNING", dialog)
+        ContextEvent.objects.filter(pk=event.pk).update(happened_at=timezone.now() - timedelta(minutes=ago))
+    open_if_frequent(dialog)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "tasks"),
+    [((59,), (30,), 0), ((59, 30), (0,), 1), ((61, 30), (0,), 0), ((3, 2, 1), (0,), 1)],
+    ids=["the-second", "the-third", "in-more-than-an-hour", "more-open-no-second-task"],
+)
+def test_the_third_warning_within_an_hour_opens_a_task_for_the_owner(
+    dialog: Dialog, alice: User, before: tuple[int, ...], now: tuple[int, ...], tasks: int
+) -> None:
+    warned(dialog, *before)
+    warned(dialog, *now)
+
+    assert [task.assignee for task in CleanupTask.objects.all()] == [alice] * tasks
+
+
+def test_warnings_that_were_imported_do_not_count(dialog: Dialog) -> None:
+    log("WARNING", dialog)
+    log("WARNING", dialog)
+    ContextEvent.objects.update(agent=None)
+
+    warned(dialog, 0)
+
+    assert not CleanupTask.objects.exists()
+
+
+def test_after_a_task_was_closed_only_later_warnings_count(dialog: Dialog, alice: User) -> None:
+    warned(dialog, 3, 2, 1)
+    CleanupTask.objects.update(closed_at=timezone.now(), closed_by=alice)
+
+    warned(dialog, 0)
+
+    assert CleanupTask.objects.filter(closed_at=None).count() == 0
