@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django.contrib import admin
@@ -14,6 +16,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from health.models import (
+    GRADES,
     CompactionRun,
     ContextEvent,
     ContextSettings,
@@ -25,9 +28,21 @@ from health.models import (
 from health.tokens.calibration import Calibration
 
 
+class WordsFilter(admin.AllValuesFieldListFilter):
+    """A filter by a stored code, whose choices are in the words that the page has for it."""
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        words = changelist.model_admin.words[self.field_path]
+        for one in super().choices(changelist):
+            yield {**one, "display": words.get(one["display"], one["display"])}
+
+
 class ReadOnlyAdmin(admin.ModelAdmin):
     """A read-only page. Of related rows it shows only the keys; the labels are translated, as by the column's own name
-    they would be "Dialog id" in every language."""
+    they would be "Dialog id" in every language. `words`: for a field of codes, what each is called."""
+
+    ordering = ("-pk",)
+    words: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     @admin.display(description=_("dialog"), ordering="dialog_id")
     def dialog_key(self, row: CompactionRun | ContextEvent) -> UUID | None:
@@ -43,7 +58,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         """Allow only the page's own filters: else a text could be guessed letter by letter through the address."""
-        own = {*map(str, self.list_filter), self.date_hierarchy}
+        own = {*(str(one[0] if isinstance(one, tuple) else one) for one in self.list_filter), self.date_hierarchy}
         return lookup.split(LOOKUP_SEP)[0] in own and super().lookup_allowed(lookup, value, request)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -100,25 +115,31 @@ class CompactionRunAdmin(ReadOnlyAdmin):
     """Lists its fields: views, losses, the ledger and a person's instructions are only for the dialog's owner."""
 
     list_display = (
-        "id", "dialog_key", "trigger", "status", "estimates", "limit_tokens", "messages", "code", "grade", "queued_at",
+        "id", "dialog_key", "trigger", "status", "estimates", "limit_tokens", "messages", "code", "exactness",
+        "queued_at",
     )  # fmt: skip
-    list_filter = ("status", "trigger", "code", "grade", "recovered")
+    list_filter = ("status", "trigger", "code", ("grade", WordsFilter), "recovered")
+    words: ClassVar = {"grade": GRADES}
     date_hierarchy = "queued_at"
     fields = (
         ("dialog_key", "trigger", "status", "code"),
         ("estimates", "messages", "limit_tokens", "reserve_tokens"),
         ("chain", "phases", "recovered"),
-        ("counter", "grade", "embedder"),
+        ("counter", "exactness", "embedder"),
         ("coherence", "reward"),
         ("queued_at", "started_at", "finished_at"),
     )
-    readonly_fields = ("dialog_key", "estimates", "messages", "phases", "queued_at")
+    readonly_fields = ("dialog_key", "estimates", "exactness", "messages", "phases", "queued_at")
 
     @admin.display(description=_("estimated tokens"), ordering="estimated_before")
     def estimates(self, row: CompactionRun) -> str:
         return " → ".join(
             "?" if count is None else f"≈{count:,}" for count in (row.estimated_before, row.estimated_after)
         )
+
+    @admin.display(description=_("how exact"), ordering="grade")
+    def exactness(self, row: CompactionRun) -> str:
+        return str(GRADES.get(row.grade, row.grade))
 
     @admin.display(description=_("messages"), ordering="messages_before")
     def messages(self, row: CompactionRun) -> str:

@@ -47,8 +47,9 @@ class Meter:
     optimal_configured: bool = False
     critical_max_tokens: int | None = None
     critical_configured: bool = False
-    # Set by an admin below the window: what compaction goes by.
+    # What compaction goes by, where that is below the window: set by an admin, or learned from refusals and cuts.
     limit: int | None = None
+    limit_is_learned: bool = False
     # Generations are numbered within their course.
     course_number: int | None = None
     generation_number: int | None = None

@@ -12,7 +12,6 @@ from django.forms import ModelForm
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.utils.formats import date_format
-from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 from django.utils.translation import gettext
@@ -21,6 +20,7 @@ from django.utils.translation import gettext_lazy as _
 from dialogs.admin.base import AdminMessage, CallsAfterSaving, KeepsDialogs, refresh_limits, show, try_providers
 from dialogs.admin.forms import AgentForm, LimitsForm, LLMForm, ProviderForm
 from dialogs.agents.tools.workspace import folder_of
+from dialogs.common.text import sentences
 from dialogs.compaction.settings.checking import limit_warnings
 from dialogs.compaction.writes.context_settings import note_changes
 from dialogs.context.writes import forget, forget_model
@@ -190,9 +190,9 @@ class LLMAdmin(CallsAfterSaving, KeepsDialogs):
         return f"{thresholds(configured(row), window=window).critical_max_tokens:,}" if window else UNKNOWN
 
     @admin.display(description=_("remarks"))
-    def remarks(self, row: LLM) -> str | SafeString:
+    def remarks(self, row: LLM) -> str:
         found = limit_warnings(str(row), configured(row)) if row.pk else []
-        return format_html_join(" ", "{} {}", ((one.msg, one.hint) for one in found)) or UNKNOWN
+        return sentences(part for one in found for part in (one.msg, one.hint)) or UNKNOWN
 
     @admin.display(description=_("newest dialogs"))
     def preview(self, row: LLM) -> str:
@@ -223,12 +223,12 @@ class LLMAdmin(CallsAfterSaving, KeepsDialogs):
         if change and not {"provider", "model_id"}.isdisjoint(form.changed_data):
             replaced(request, obj)
         for odd in limit_warnings(str(obj), configured(obj)):
-            messages.warning(request, f"{odd.msg} {odd.hint}")
+            messages.warning(request, sentences((odd.msg, odd.hint)))
 
 
 # LLM types that begin so run on a person's own machine, with small windows.
 LOCAL = "local_"
-LOCAL_WORDS = _("Off for new agents, except on an LLM whose limit type begins with “local_”.")
+LOCAL_WORDS = _("A context limit is off for new agents, except on an LLM whose limit type begins with “local_”.")
 
 
 @admin.register(Agent)

@@ -23,9 +23,10 @@ from django.utils.translation import ngettext
 
 from dialogs.admin.base import KeepsDialogs
 from dialogs.api.writes.api_keys import revoke_key
+from dialogs.common.errors import HEADLINES, headline
 from dialogs.models import ApiKey, Generation
 from dialogs.pages.accounts import TooManySignIns
-from health.admin import ReadOnlyAdmin
+from health.admin import ReadOnlyAdmin, WordsFilter
 
 # The fields that grant rights.
 RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
@@ -173,19 +174,25 @@ class ApiKeyAdmin(admin.ModelAdmin):
 
 @admin.register(Generation)
 class GenerationAdmin(ReadOnlyAdmin):
-    list_display = ("id", "llm_name", "status", "attempt", "prompt_tokens", "level", "error_code", "started_at", "took")
-    list_filter = ("status", "error_code", "llm")
+    list_display = ("id", "llm_name", "status", "attempt", "prompt_tokens", "level", "error", "started_at", "took")
+    list_filter = ("status", ("error_code", WordsFilter), "llm")
+    words: ClassVar = {"error_code": HEADLINES}
     list_select_related = ("reading",)
     date_hierarchy = "started_at"
     # Listed, because texts, error messages and manifest are private to the dialog's owner.
     fields = (
         ("llm_name", "attempt"),
-        ("status", "finish_reason", "error_code"),
+        ("status", "finish_reason"),
+        ("error", "error_code"),
         ("prompt_tokens", "completion_tokens", "total_tokens", "cached_tokens"),
         "level",
         ("started_at", "first_token_at", "finished_at", "took"),
     )
-    readonly_fields = ("level", "took")
+    readonly_fields = ("level", "error", "took")
+
+    @admin.display(description=_("error"), ordering="error_code")
+    def error(self, row: Generation) -> str:
+        return str(headline(row.error_code)) if row.error_code else ""
 
     @admin.display(description=_("level"), ordering="reading__level")
     def level(self, row: Generation) -> str:

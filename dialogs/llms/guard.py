@@ -143,10 +143,19 @@ def has_limit(dialog: Dialog) -> bool:
     return dialog.agent.context_budget or bool(dialog.llm.limit_type)
 
 
-def limit_below_window(dialog: Dialog) -> int | None:
-    """The limit that compaction goes by, where an admin has set it below the window's room. Costs nothing elsewhere."""
-    guard = active_guard(dialog) if has_limit(dialog) else None
-    return guard.limit if guard and guard.is_narrowed else None
+@dataclass(frozen=True, kw_only=True)
+class NarrowLimit:
+    limit: int | None = None
+    is_learned: bool = False
+
+
+def limit_below_window(dialog: Dialog) -> NarrowLimit:
+    """The limit that compaction goes by, where an admin has set it below the window's room, or refusals and cuts taught
+    it. Costs little elsewhere."""
+    guard = active_guard(dialog) if has_limit(dialog) or known_window(dialog).bound else None
+    if guard is None or not guard.is_narrowed:
+        return NarrowLimit()
+    return NarrowLimit(limit=guard.limit, is_learned=guard.learned is not None)
 
 
 def is_off(dialog: Dialog) -> bool:

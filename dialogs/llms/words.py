@@ -131,8 +131,10 @@ def _unguarded(dialog: Dialog) -> str:
 def _what_is_known(dialog: Dialog, guard: Guard) -> str:
     window, llm = guard.window, dialog.llm
     if has_limit(dialog) and guard.is_narrowed:
-        limit = _("a limit of %(limit)s tokens is set") % {"limit": f"{guard.limit:,}"}
-        return f"{limit}, {_('window %(window)s') % {'window': f'{window:,}'}}" if window else limit
+        if window is None:
+            return _("a limit of %(limit)s tokens is set") % {"limit": f"{guard.limit:,}"}
+        words = _("a limit of %(limit)s tokens is set, window %(window)s")
+        return words % {"limit": f"{guard.limit:,}", "window": f"{window:,}"}
     if window is None:
         return _("its window is unknown: by what it read and refused, ≈%(tokens)s tokens have room") % {
             "tokens": rounded(guard.room)
@@ -143,7 +145,7 @@ def _what_is_known(dialog: Dialog, guard: Guard) -> str:
         "answer": f"{guard.answer:,}",
     }
     if bounds_of(llm).cut_at and guard.room < window - guard.answer:
-        known += ", " + _("but it was seen to read no more than ≈%(tokens)s") % {"tokens": rounded(guard.room)}
+        known += _(", but it was seen to read no more than ≈%(tokens)s") % {"tokens": rounded(guard.room)}
     return known
 
 

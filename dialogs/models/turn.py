@@ -77,7 +77,7 @@ class Generation(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.course_id}/{self.number} {self.status}"
+        return f"{self.course_id}/{self.number} {self.get_status_display()}"
 
     @property
     def told(self) -> dict[str, Any] | str:

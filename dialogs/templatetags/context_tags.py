@@ -22,7 +22,7 @@ from dialogs.templatetags.dialog_tags import tokens
 from dialogs.transcript.reads.courses import handover_of
 from health.compaction.reading.ledger import Presence
 from health.critic.replay import COHERENCE_DROP
-from health.models import ContextEvent
+from health.models import GRADES, ContextEvent
 
 register = template.Library()
 
@@ -67,11 +67,6 @@ CATEGORIES = {
     "margin": gettext_lazy("Margin until reports calibrate the estimate"),
     "reserve": gettext_lazy("Kept for the answer"),
     "free": gettext_lazy("Free"),
-}
-GRADES = {
-    "exact": gettext_lazy("exact: the model's own vocabulary"),
-    "approximate": gettext_lazy("approximate: a related vocabulary"),
-    "rough": gettext_lazy("rough: by characters"),
 }
 PHASES_OF_TASK = {
     "planning": gettext_lazy("planning"),

@@ -103,7 +103,11 @@ def limit_words(meter: Meter) -> str:
     """The limit that compaction goes by, where it is not the window; empty where it is."""
     if meter.limit is None:
         return ""
-    return _("Compaction goes by a limit of %(limit)s tokens, set by an admin.") % {"limit": tokens(meter.limit)}
+    if meter.limit_is_learned:
+        words = _("Compaction goes by a limit of ≈%(limit)s tokens, learned from use.")
+    else:
+        words = _("Compaction goes by a limit of %(limit)s tokens, set by an admin.")
+    return words % {"limit": tokens(meter.limit)}
 
 
 @register.filter

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from health.models.calibration import CountedText, LlmCalibration
-from health.models.compaction import CompactionRun, ContextSettings, PreparedPruning, SettingsChange
+from health.models.compaction import GRADES, CompactionRun, ContextSettings, PreparedPruning, SettingsChange
 from health.models.learning import CleanupTask, ContextEvent, Proposal, WhatIf
 from health.models.reading import HealthReading, LlmPrice
 
 __all__ = [
+    "GRADES",
     "CleanupTask",
     "CompactionRun",
     "ContextEvent",

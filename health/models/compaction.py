@@ -17,6 +17,13 @@ from health.models.claims import holds
 # The columns that the Insights page aggregates: a whole row is long.
 FIGURES = ("status", "reward", "coherence", "estimated_before", "estimated_after")
 
+# How exact a count of tokens is, in words.
+GRADES = {
+    "exact": _("exact: the model's own vocabulary"),
+    "approximate": _("approximate: a related vocabulary"),
+    "rough": _("rough: by characters"),
+}
+
 
 class CompactionRun(models.Model):
     class Trigger(models.TextChoices):

@@ -82,6 +82,27 @@ def test_the_numbers_of_an_event_are_named_in_the_language_of_the_page(staff: Cl
     assert "估算 4,321, 失败次数 3, of_another_version 7" in page
 
 
+def test_how_exact_a_count_is_is_told_in_words_also_in_the_filter(staff: Client, run: CompactionRun) -> None:
+    CompactionRun.objects.update(grade="exact")
+    other = CompactionRun.objects.get()
+    other.pk, other.grade = None, "rough"
+    other.save()
+
+    page = staff.get("/admin/health/compactionrun/", headers={"accept-language": "zh-hans"}).content.decode()
+
+    assert page.count("精确：模型自己的词表") == page.count("粗略：按字符") == 2
+    assert ">exact<" not in page
+
+
+def test_the_newest_compaction_is_listed_first(staff: Client, run: CompactionRun) -> None:
+    first, run.pk, run.estimated_before = run.pk, None, 9876
+    run.save()
+
+    page = staff.get("/admin/health/compactionrun/").content.decode()
+
+    assert page.index(f"compactionrun/{run.pk}/") < page.index(f"compactionrun/{first}/")
+
+
 def test_the_settings_lead_to_their_page(staff: Client, run: CompactionRun) -> None:
     assert 'href="/settings/context/"' in staff.get("/admin/health/contextsettings/").content.decode()
 

@@ -226,7 +226,7 @@ def shown(some: Sequence[DialogOverview]) -> list[DashboardRow]:
 @prepared(Many(UUIDField()))
 def _as_rows(ids: Any) -> QuerySet[Dialog]:
     wanted = Dialog.objects.filter(pk__in=ids).defer(*LARGE).order_by()
-    return with_newest(wanted.select_related("agent", "llm__provider", "client__api_key")).annotate(
+    return with_newest(wanted.select_related("agent", "llm__provider", "llm__bounds", "client__api_key")).annotate(
         leaf_role=F("current_leaf__role"),
         leaf_text=Substr("current_leaf__content", 1, WORDS_SHOWN + 1),
         course_number=F("current_leaf__course__number"),

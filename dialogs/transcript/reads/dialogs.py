@@ -11,7 +11,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery, UUIDField
 from django.db.models.functions import Coalesce, JSONObject
 
-from dialogs.llms.guard import limit_below_window
+from dialogs.llms.guard import NarrowLimit, limit_below_window
 from dialogs.llms.reads import configured
 from dialogs.models import Dialog, Generation, Message, SearchText, ViewChange
 from dialogs.transcript.reads.path import stands_behind
@@ -79,7 +79,9 @@ def _said(word: str) -> QuerySet[Any]:
 
 
 def on_shelf(owner_id: Any, shelf: Shelf) -> QuerySet[Dialog]:
-    found = Dialog.objects.filter(SHELVES[shelf], owner=owner_id).select_related("agent", "llm__provider")
+    found = Dialog.objects.filter(SHELVES[shelf], owner=owner_id).select_related(
+        "agent", "llm__provider", "llm__bounds"
+    )
     return found.order_by("-active_at")
 
 
@@ -93,7 +95,11 @@ def dialog_meter(dialog: Dialog) -> Meter:
         left=_left(newest, dialog.current_leaf) if newest and dialog.current_leaf else "",
         failed=newest is not None and newest.failed,
     )
-    return replace(shown, limit=limit_below_window(dialog))
+    return _narrowed(shown, limit_below_window(dialog))
+
+
+def _narrowed(shown: Meter, narrow: NarrowLimit) -> Meter:
+    return replace(shown, limit=narrow.limit, limit_is_learned=narrow.is_learned)
 
 
 def _left(newest: Any, leaf: Message) -> str:
@@ -169,10 +175,10 @@ def meters_of(dialogs: Collection[Dialog]) -> dict[UUID, Meter]:
         )
         for dialog in dialogs
     }
-    return {key: replace(one, limit=limits[key]) for key, one in shown.items()}
+    return {key: _narrowed(one, limits[key]) for key, one in shown.items()}
 
 
-def _limits(dialogs: Collection[Dialog]) -> dict[UUID, int | None]:
+def _limits(dialogs: Collection[Dialog]) -> dict[UUID, NarrowLimit]:
     """By dialog; each agent's limit with an LLM is read once."""
     shared = {dialog.pk: (dialog.agent_id, dialog.llm_id, dialog.compaction) for dialog in dialogs}
     limits = {shared[one.pk]: limit_below_window(one) for one in {shared[one.pk]: one for one in dialogs}.values()}

@@ -97,6 +97,24 @@ def test_generations_are_filtered_by_what_the_page_offers(chosen: str, staff: Cl
     assert staff.get(f"/admin/dialogs/generation/?{chosen}&llm__id__exact={secret_dialog.llm.pk}").status_code == 200
 
 
+def test_what_went_wrong_is_told_in_words_also_in_the_filter(staff: Client, secret_dialog: Dialog) -> None:
+    Generation.objects.update(status="failed", error_code="rate_limited")
+
+    page = staff.get("/admin/dialogs/generation/?error_code=rate_limited").content.decode()
+
+    assert page.count("The provider asks us to slow down.") >= 1
+    assert ">rate_limited<" not in page
+
+
+def test_a_generation_is_headed_with_its_state_in_the_language_of_the_page(
+    staff: Client, secret_dialog: Dialog
+) -> None:
+    Generation.objects.update(status="failed")
+    address = f"/admin/dialogs/generation/{secret_dialog.generations.get().pk}/change/"
+
+    assert "/1 失败" in staff.get(address, headers={"accept-language": "zh-hans"}).content.decode()
+
+
 def test_no_page_shows_what_was_said(staff: Client, secret_dialog: Dialog, sam: User) -> None:
     generation = secret_dialog.generations.get()
     agent, llm, owner = secret_dialog.agent, secret_dialog.llm, secret_dialog.owner

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from django.template.loader import render_to_string
 from django.test import Client
+from django.utils import timezone
 
 from dialogs.compaction.writes.view_changes import redo, undo
 from dialogs.context.chart import chart
 from dialogs.driver.writes.courses import start_course
-from dialogs.models import LLM, Agent, Dialog
+from dialogs.models import LLM, Agent, Dialog, LlmBounds
 from dialogs.pages.writes import change_llm
 from dialogs.transcript.reads.dialogs import dialog_meter
 from dialogs.turns.writes.messages import post_message
@@ -307,6 +308,28 @@ def test_a_limit_below_the_window_stands_in_the_tooltips_of_meter_and_lists_in_t
     row, beside = (page(as_alice, path) for path in ("/", f"/dialogs/{asked.pk}/"))
     assert "a limit of 4,096 tokens" in str(with_class(row, "row-meter")[0]["title"])
     assert "a limit of 4,096 tokens" in str(with_class(beside, "sidebar-meter")[0]["title"])
+
+
+def test_a_limit_that_a_refusal_taught_stands_in_the_tooltips_and_in_the_panel(as_alice: Client, asked: Dialog) -> None:
+    LLM.objects.update(context_length=8_192, compaction="automatic")
+    LlmBounds.objects.create(llm=asked.llm, refused=6_000, refused_at=timezone.now(), accepted=4_000)
+    a_reading(asked, 501)
+    shown = Dialog.objects.select_related("agent", "llm__provider", "current_leaf__course").get(pk=asked.pk)
+
+    (button,) = with_class(meter_page(shown), "meter-button")
+
+    assert re.search("a limit of ≈[45],[0-9]{3} tokens, learned from use", str(button["title"]))
+    assert "learned from use; compaction goes by it" in words(panel(shown))
+    row, beside = (page(as_alice, path) for path in ("/", f"/dialogs/{asked.pk}/"))
+    assert "learned from use" in str(with_class(row, "row-meter")[0]["title"])
+    assert "learned from use" in str(with_class(beside, "sidebar-meter")[0]["title"])
+
+
+def test_a_window_that_a_refusal_named_says_so_in_the_panel(asked: Dialog) -> None:
+    LLM.objects.update(context_length=8_192, context_length_source="refusal")
+    asked.llm.refresh_from_db()
+
+    assert "Context window 8,192learned from a refusal" in words(panel(asked))
 
 
 @pytest.mark.parametrize("how", ["no limit", "a limit above the window", "compaction is off"])
