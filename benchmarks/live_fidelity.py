@@ -23,7 +23,7 @@ from health.tokens.calibration import ENOUGH_SAMPLES
 
 if TYPE_CHECKING:
     from dialogs.models import Dialog
-    from dialogs.providers.chat_messages import ChatMessage
+    from dialogs.providers.base import ChatMessage
     from health.models import CompactionRun
 
 Message = dict[str, Any]

@@ -206,7 +206,7 @@ def learn() -> None:
 @shared_task(name=REPLAY)
 def replay(what_if_id: int) -> None:
     """Make a slice of a "what if"; other tasks of the queue come before the next."""
-    from dialogs.learning.what_if.work import perform
+    from dialogs.learning.what_if import perform
 
     if perform(what_if_id):
         queue_replay(what_if_id)

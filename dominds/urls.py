@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import include, path, re_path
 
 from dialogs.api import endpoints
-from dialogs.pages.views import accounts
+from dialogs.pages.views import shell
 
 
 @login_not_required
@@ -32,7 +32,7 @@ API = [
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
     # Our page for signing in, in place of the admin's own.
-    path("admin/login/", accounts.admin_login),
+    path("admin/login/", shell.admin_login),
     path("admin/", admin.site.urls),
     path("v1/", include(API)),
     # Asked by a client whose base URL lacks the `/v1`.

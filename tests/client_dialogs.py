@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dialogs.api.canonical import answer_said, chained, following, split
-from dialogs.api.requests import ClientRequest
+from dialogs.api.canonical import ClientRequest, answer_said, chained, following, split
 from dialogs.api.writes.client_messages import remember
 from dialogs.api.writes.client_turns import Target, direct_agent, take_up
 from dialogs.models import LLM, Agent, ApiKey, Dialog, Message, PrefixNode

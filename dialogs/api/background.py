@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 from django.http import HttpRequest
 
 from dialogs.api import chunks
-from dialogs.api.canonical import split
+from dialogs.api.canonical import ClientCall, ClientRequest, split
 from dialogs.api.chunks import Envelope
 from dialogs.api.errors import ApiError, failed_with, invalid_request
-from dialogs.api.requests import ClientCall, ClientRequest
 from dialogs.api.responding import usage_of
 from dialogs.api.writes.client_turns import Target
 from dialogs.common.threads import in_db
@@ -28,12 +27,10 @@ from dialogs.llms.guard import guard_of, room_of
 from dialogs.llms.reads import settings_for
 from dialogs.llms.windows import refusal
 from dialogs.models import ClientConversation, Dialog
-from dialogs.providers.base import ProviderError, ReasoningDelta, TextDelta
-from dialogs.providers.chat_messages import ChatMessage, ChatRequest, ToolCall
+from dialogs.providers.base import ChatMessage, ChatRequest, ProviderError, ReasoningDelta, TextDelta, ToolCall
 from dialogs.providers.http import bounded
 from dialogs.providers.laws import paired, shaped
-from dialogs.providers.pool import borrowed
-from dialogs.providers.slots import slot
+from dialogs.providers.pool import borrowed, slot
 from health.compaction.reading.messages import parse, render
 from health.compaction.terms import wire
 from health.compaction.terms.ports import Counter, Kit

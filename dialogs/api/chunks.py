@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dialogs.api.requests import ClientCall
+if TYPE_CHECKING:
+    from dialogs.api.canonical import ClientCall
 
 DONE = b"data: [DONE]\n\n"
 _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

@@ -12,6 +12,7 @@ from dialogs.api import chunks
 from dialogs.driver.subscriber import HeadStart, Subscriber
 from dialogs.models import Generation
 from dialogs.providers.base import (
+    ChatRequest,
     ProviderError,
     ProviderSettings,
     ReasoningDelta,
@@ -19,7 +20,6 @@ from dialogs.providers.base import (
     TextDelta,
     ToolCallReady,
 )
-from dialogs.providers.chat_messages import ChatRequest
 from health.models import CompactionRun
 
 

@@ -172,10 +172,7 @@ class Refusal(Answer):
 
 
 Object = dict[str, Any]
-BODIES = (
-    *(ChatBody, Completion, Chunk, Model, ModelList, Refusal),
-    *(CountBody, Counted),
-)
+BODIES = (ChatBody, Completion, Chunk, Model, ModelList, Refusal, CountBody, Counted)
 # What any request can meet; then what only one for an answer can.
 REFUSALS = {
     "400": "The request is not valid; `param` names the field.",

@@ -15,11 +15,19 @@ from django.http import HttpRequest
 
 from dialogs.api.auth import authenticate, require_chat, secret_in
 from dialogs.api.background import is_background, is_summarising
-from dialogs.api.canonical import INSTRUCTIONS, chained, following_on, split
+from dialogs.api.canonical import (
+    DIALOG_HEADER,
+    INSTRUCTIONS,
+    ClientMessage,
+    ClientRequest,
+    chained,
+    chat_in,
+    following_on,
+    split,
+)
 from dialogs.api.errors import ApiError, invalid_request, too_large
 from dialogs.api.model_list import target_of
 from dialogs.api.reads.clients import is_clients_dialog, longest_known
-from dialogs.api.requests import DIALOG_HEADER, ClientMessage, ClientRequest, chat_in
 from dialogs.api.schemas import MAX_MESSAGES, ChatBody, ChatMessage, checked, in_range, read_json
 from dialogs.api.speculation import SpeculativeRequest, speculate
 from dialogs.api.writes.client_turns import HistoryLookup, Target
@@ -34,32 +42,20 @@ RawMessages = Sequence[Mapping[str, Any]]
 Derived = TypeVar("Derived")
 
 
-@dataclass(frozen=True)
-class CachedConversation(Generic[Derived]):
-    """`size` is that of the request, in bytes."""
-
-    messages: RawMessages
-    made: Sequence[Derived]
-    size: int
-
-    @property
-    def held(self) -> int:
-        return self.size + EACH * len(self.messages)
-
-
 class ConversationCache(Generic[Derived]):
     """For each conversation a value derived from each message, by the conversation's key; the oldest are dropped."""
 
     def __init__(self, most_bytes: int) -> None:
-        self._known: BoundedCache[str, CachedConversation[Derived]] = BoundedCache(most_bytes)
+        self._known: BoundedCache[str, tuple[RawMessages, Sequence[Derived]]] = BoundedCache(most_bytes)
 
     def of(self, key: str, messages: RawMessages) -> Sequence[Derived]:
         """The derived values of the leading messages that equal the cached ones."""
         known = self._known.get(key)
-        return known.made[: _in_common(known.messages, messages)] if known else ()
+        return known[1][: _in_common(known[0], messages)] if known else ()
 
-    def keep(self, key: str, new: CachedConversation[Derived]) -> None:
-        self._known.keep(key, new, size=new.held)
+    def keep(self, key: str, messages: RawMessages, made: Sequence[Derived], *, size: int) -> None:
+        """`size` is that of the request, in bytes."""
+        self._known.keep(key, (messages, made), size=size + EACH * len(messages))
 
 
 class PrefixHashCache:
@@ -76,7 +72,7 @@ class PrefixHashCache:
         known = self._memory.of(key, messages)
         rest = following_on(messages[len(known) :], known[-1].prefix) if known else chained(messages, root=root)
         made = (*known, *rest)
-        self._memory.keep(key, CachedConversation(messages, made, size))
+        self._memory.keep(key, messages, made, size=size)
         return made
 
 
@@ -110,7 +106,7 @@ class BodyCache:
         same = self._memory.of(key, turns)
         body = _checked(found, begins, [one.checked for one in same])
         made = (*same, *(CheckedMessage(one, _plain(one)) for one in body.messages[begins + len(same) :]))
-        self._memory.keep(key, CachedConversation(turns, made, len(raw)))
+        self._memory.keep(key, turns, made, size=len(raw))
         return body, (*map(_plain, body.messages[:begins]), *[one.plain for one in made])
 
 

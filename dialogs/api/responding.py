@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dialogs.api import chunks
+from dialogs.api.canonical import ClientCall
 from dialogs.api.chunks import Envelope
 from dialogs.api.errors import ApiError, failure, internal, only_called, stopped
 from dialogs.api.listening import AnswerText, ClientPiece, Notice, ThoughtText, join_pieces
-from dialogs.api.requests import ClientCall
 from dialogs.api.turn import ClientTurn
 from dialogs.common.threads import in_db
 from dialogs.compaction.reads.compaction import newest_run

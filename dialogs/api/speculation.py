@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from dialogs.api.canonical import ClientMessage, ClientRequest
 from dialogs.api.reads.clients import KnownPrefix
-from dialogs.api.requests import ClientMessage, ClientRequest
 from dialogs.api.writes.client_messages import calls_of, row_of
 from dialogs.api.writes.client_turns import Target, beside_messages
 from dialogs.common.bounded import BoundedCache
@@ -28,8 +28,7 @@ from dialogs.llms.reads import settings_for
 from dialogs.llms.windows import must_be_asked
 from dialogs.models import ApiKey, ClientConversation, Course, Dialog, Message, ToolCall
 from dialogs.models.message import MessageOrigin, Role
-from dialogs.providers.base import ProviderSettings
-from dialogs.providers.chat_messages import ChatRequest
+from dialogs.providers.base import ChatRequest, ProviderSettings
 from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.reads.tool_calls import calls_by_message
 from dominds.rows import copied, new

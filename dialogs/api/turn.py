@@ -13,11 +13,10 @@ from uuid import UUID
 
 from django.db import transaction
 
-from dialogs.api.canonical import answer_said, following
+from dialogs.api.canonical import ClientRequest, answer_said, following
 from dialogs.api.errors import ApiError, erased, internal, model_not_found, unknown_key
 from dialogs.api.listening import Listener
-from dialogs.api.reads.outcomes import Outcome, outcome_of, outcome_with
-from dialogs.api.requests import ClientRequest
+from dialogs.api.reads.clients import Outcome, outcome_of, outcome_with
 from dialogs.api.speculation import RECENT, SpeculativeRequest
 from dialogs.api.writes.client_turns import (
     CompactingElsewhere,

@@ -34,7 +34,7 @@ from dialogs.api.errors import ApiError
 from dialogs.api.reads.api_keys import keys_of, offered_agents, offered_llms, offered_models
 from dialogs.api.writes.api_keys import InvalidApiKey, change_key, create_key, revoke_key
 from dialogs.compaction.reads.context_state import context_state
-from dialogs.context.reads.task_snapshot import context_stats, present_messages, snapshot_for_programs
+from dialogs.context.reads import context_stats, present_messages, snapshot_for_programs
 from dialogs.models import ApiKey
 from dialogs.transcript.views import dialog_or_404, person_of
 from health.compaction.snapshot import TaskSnapshot

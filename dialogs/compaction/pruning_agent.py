@@ -21,12 +21,20 @@ from django.conf import settings
 from dialogs.llms.counter import counter_without_tools
 from dialogs.llms.reads import settings_for
 from dialogs.models import LLM, Agent, Dialog, Provider
-from dialogs.providers.base import Finished, ProviderSettings, ReasoningDelta, RequestRefused, SwitchedOff, TextDelta
+from dialogs.providers.base import (
+    ChatMessage,
+    ChatRequest,
+    Finished,
+    ProviderSettings,
+    ReasoningDelta,
+    RequestRefused,
+    SwitchedOff,
+    TextDelta,
+)
 from dialogs.providers.base import Provider as StreamingProvider
-from dialogs.providers.chat_messages import ChatMessage, ChatRequest
 from dialogs.providers.laws import shaped
+from dialogs.providers.pool import OnWait, slot, wait_quietly
 from dialogs.providers.registry import make_provider
-from dialogs.providers.slots import OnWait, slot, wait_quietly
 from dialogs.turns.writes.events import Code, log
 from health.adapters.summarizers import WINDOW_TOKENS, Messages, from_callable
 from health.compaction.reading.markers import harmless

@@ -20,18 +20,11 @@ from dialogs.compaction.reads import archive as selector
 from dialogs.compaction.reads.budget import budget as budget_of
 from dialogs.compaction.reads.compaction_rows import strategy_label, view_texts
 from dialogs.compaction.reads.still_known import LEAST_LIMIT, MOST_LIMIT, still_known
-from dialogs.compaction.writes import bring_back as service
-from dialogs.context.reads.sent import ModelContext, seen_after_run, seen_by_generation
+from dialogs.compaction.writes import manual_compaction as service
+from dialogs.context.reads import ModelContext, seen_after_run, seen_by_generation
 from dialogs.context.writes import forget
 from dialogs.models import Dialog
-from dialogs.transcript.views import (
-    go_back,
-    number_or_zero,
-    of_dialog,
-    person_of,
-    staff_only,
-    whole_text,
-)
+from dialogs.transcript.views import go_back, number_or_zero, of_dialog, person_of, staff_only, whole_text
 from health.models import CompactionRun
 
 QUERY_CHARS = 200

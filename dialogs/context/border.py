@@ -19,15 +19,14 @@ from dialogs.llms.guard import Guard
 from dialogs.llms.reads import max_output_of
 from dialogs.models import ClientConversation, Course, Dialog, Message, MessageMark, RemediationPrompt, ToolCall
 from dialogs.models.message import MessageOrigin, Role
-from dialogs.providers.chat_messages import ChatMessage, ChatRequest
-from dialogs.providers.chat_messages import ToolCall as AskedCall
+from dialogs.providers.base import ChatMessage, ChatRequest
+from dialogs.providers.base import ToolCall as AskedCall
 from dialogs.providers.laws import begun_by_a_user, merged, paired, shaped, without_calls
 from dialogs.transcript import model_view
 from dialogs.transcript.attachments import blobs_of, with_blobs
-from dialogs.transcript.model_view import CONTINUATION, Entry, Ids, Piece, marked_since, marks_of
+from dialogs.transcript.model_view import CONTINUATION, Entry, Ids, Piece, marked_since, marks_of, own_messages, sent_of
 from dialogs.transcript.reads.path import course_branch, messages_with_ids, said_since, with_continuations
 from dialogs.transcript.reads.tool_calls import ASK_HUMAN, calls_by_message, offers_own_tools
-from dialogs.transcript.trimmed_history import own_messages, sent_of
 from dialogs.turns.prompts import prompt
 from dialogs.turns.reads.remediation import newest_prompt_in, newest_prompt_on
 from health.models import CompactionRun

@@ -163,9 +163,6 @@ def _chosen(
     units: Sequence[Unit], budget: int, kit: Kit, dialog: Dialog, waiting: Sequence[Message]
 ) -> tuple[Unit, ...]:
     """The engine's selection: pinned messages, the ledger, the last exchange, and passages up to the budget."""
-    config = replace(
-        config_of(dialog), recovery_mode=RecoveryMode.TRUNCATE, goal=1.0, accept=1.0, warning_threshold=1.0
-    )
     run_now = active_run(dialog)
     task = (run_now.goal if run_now else dialog.taskdoc).strip()[:TASK_CHARS]
     state = ContextState(
@@ -174,7 +171,7 @@ def _chosen(
         task=task,
         asked=waiting[-1].content if waiting else "",
         taken_back=taken_back(load(dialog.standing_rules)),
-        config=_filling(config),
+        config=_filling(config_of(dialog)),
     )
     outcome = run(compact(state, kit, chain=CHAIN))
     if outcome.status is Status.FAILED or not outcome.state.fits:

@@ -19,10 +19,9 @@ from dialogs.models import Message
 from dialogs.models.message import INSERTED, MessageOrigin, Role
 from dialogs.transcript import model_view
 from dialogs.transcript.attachments import with_blobs
-from dialogs.transcript.model_view import HANDOVER, Piece
+from dialogs.transcript.model_view import HANDOVER, NOT_STORED, Piece
 from dialogs.transcript.reads.path import course_branch, stands_behind
 from dialogs.transcript.standing_rules import load, taken_back
-from dialogs.transcript.trimmed_history import NOT_STORED
 from dialogs.turns.reads.turns import dialog_to_drive
 from health.compaction.config import ContextConfig, Summaries
 from health.compaction.laws.invariants import is_said, requests

@@ -21,7 +21,7 @@ from dialogs.llms.counter import counter_of
 from dialogs.models import Dialog, Message
 from dialogs.transcript.standing_rules import load, taken_back
 from dialogs.transcript.views import go_back, of_dialog
-from dialogs.transcript.writes import standing_rules as service
+from dialogs.transcript.writes import marks as service
 from dialogs.turns.reads.turns import dialog_to_drive
 from health.compaction.reading.ledger import Entry, extract
 from health.compaction.reading.ledger_page import normal

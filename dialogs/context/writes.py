@@ -26,14 +26,7 @@ from dominds.prepared import prepared
 from health.models import LlmCalibration
 from health.monitor.levels import context_window
 from health.tokens.calibration import Calibration, learn
-from health.tokens.windows import (
-    Refused,
-    Report,
-    after_refusal,
-    after_report,
-    after_suspicion,
-    is_suspect,
-)
+from health.tokens.windows import Refused, Report, after_refusal, after_report, after_suspicion, is_suspect
 
 logger = logging.getLogger(__name__)
 # The error of an estimate, as a share: of one that no report has corrected yet; at least, of a corrected one.

@@ -14,7 +14,7 @@ from itertools import chain
 
 from dialogs.context.border import Context, chat_request, instructions_of
 from dialogs.context.estimate import Sizing, beside_an_answer
-from dialogs.context.reads.sent import stable_prefix
+from dialogs.context.reads import stable_prefix
 from dialogs.driver.guarding import LoadedDialog
 from dialogs.driver.repetition import RepetitionFilter
 from dialogs.driver.streaming import Call
@@ -24,10 +24,9 @@ from dialogs.llms.reads import max_output_of, settings_for
 from dialogs.models import Generation, Message
 from dialogs.models.llm import Prefill
 from dialogs.models.message import MessageOrigin
-from dialogs.providers.chat_messages import ChatRequest
+from dialogs.providers.base import ChatRequest
 from dialogs.transcript import model_view
-from dialogs.transcript.model_view import Entry
-from dialogs.transcript.trimmed_history import NOT_STORED, shortened_ids
+from dialogs.transcript.model_view import NOT_STORED, Entry, shortened_ids
 from dialogs.turns.prompts import prompt
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes import generations

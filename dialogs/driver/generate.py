@@ -18,7 +18,7 @@ from dialogs.common.schedule import queue_warm_up
 from dialogs.common.threads import in_db, persistent
 from dialogs.context import writes
 from dialogs.context.estimate import Sizing
-from dialogs.context.reads.task_snapshot import context_stats, is_due
+from dialogs.context.reads import context_stats, is_due
 from dialogs.context.writes import learn_from_usage
 from dialogs.driver.calls import begin
 from dialogs.driver.decide import retry_delay
@@ -43,7 +43,7 @@ from dialogs.providers.base import (
     ToolsRefused,
 )
 from dialogs.providers.laws import next_shape
-from dialogs.providers.slots import slot
+from dialogs.providers.pool import slot
 from dialogs.turns.reads.turns import dialog_to_drive, failing_for, is_stop_requested
 from dialogs.turns.state import MAX_RESTARTS, Failure, Policy
 from dialogs.turns.writes import generations

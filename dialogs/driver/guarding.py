@@ -23,8 +23,7 @@ from dialogs.llms.guard import Guard, guard_of, is_off, room_of
 from dialogs.llms.reads import max_output_of
 from dialogs.models import Dialog, Generation, McpServer, Message
 from dialogs.models.message import BY_PEOPLE, Role
-from dialogs.providers.base import ProviderSettings
-from dialogs.providers.chat_messages import ChatRequest
+from dialogs.providers.base import ChatRequest, ProviderSettings
 from dialogs.turns.state import MAX_RESTARTS, Guarding, State
 from health.compaction.laws.floor import Floor, diagnosis, floor_of, irreducible
 from health.compaction.terms.ports import Counter, Kit

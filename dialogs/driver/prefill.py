@@ -17,6 +17,8 @@ from dialogs.models.llm import Prefill
 from dialogs.models.provider import ProviderKind
 from dialogs.providers.addresses import is_openai
 from dialogs.providers.base import (
+    ChatMessage,
+    ChatRequest,
     Provider,
     ProviderError,
     ProviderSettings,
@@ -24,7 +26,6 @@ from dialogs.providers.base import (
     RequestRefused,
     TextDelta,
 )
-from dialogs.providers.chat_messages import ChatMessage, ChatRequest
 from dialogs.providers.pool import borrowed
 
 logger = logging.getLogger(__name__)

@@ -57,9 +57,9 @@ from dialogs.llms.windows import fresh_window, must_be_asked, tells_window
 from dialogs.providers.base import ProviderError
 from dialogs.turns.reads.turns import driven, is_stop_requested, state_of
 from dialogs.turns.state import Policy, State
-from dialogs.turns.writes import lease, over_hits
+from dialogs.turns.writes import events, lease
+from dialogs.turns.writes.events import note_pressure
 from dialogs.turns.writes.lease import Claim, LeaseLost
-from dialogs.turns.writes.over_hits import note_pressure
 from dominds.prepared import cached_reads
 from health.compaction.terms.pressure import Pressure
 from health.models import CompactionRun
@@ -80,7 +80,7 @@ WRITES: dict[type[Action], Callable[[Claim], None]] = {
     EndRounds: turns.end_rounds,
     EndRun: turns.end_run,
     PauseRun: turns.pause_run,
-    LookForLoop: over_hits.look_for_loop,
+    LookForLoop: events.look_for_loop,
 }
 
 

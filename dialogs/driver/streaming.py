@@ -32,15 +32,16 @@ from dialogs.driver.watch import Watch
 from dialogs.models import Generation
 from dialogs.providers.base import (
     ArgumentsDelta,
+    ChatRequest,
     Finished,
     ProviderSettings,
     ReasoningDelta,
     StreamEvent,
     TextDelta,
+    ToolCall,
     ToolCallReady,
     UsageReported,
 )
-from dialogs.providers.chat_messages import ChatRequest, ToolCall
 from dialogs.providers.http import bounded
 from dialogs.providers.pool import borrowed
 from dialogs.turns.reads.turns import unwanted

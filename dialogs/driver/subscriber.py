@@ -13,6 +13,7 @@ from contextlib import aclosing
 from dialogs.driver.repetition import RepetitionFilter
 from dialogs.models import Generation
 from dialogs.providers.base import (
+    ChatRequest,
     Provider,
     ProviderError,
     ProviderFailed,
@@ -21,7 +22,6 @@ from dialogs.providers.base import (
     StreamEvent,
     TextDelta,
 )
-from dialogs.providers.chat_messages import ChatRequest
 from dialogs.providers.pool import borrowed
 from health.models import CompactionRun
 

@@ -26,7 +26,7 @@ from dialogs.providers.base import ModelFacts, ProviderError, ProviderSettings
 from dialogs.providers.registry import KINDS
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ServerPreset:
     """One choice of server. `name` becomes the provider's; `hint` says how to prepare the server."""
 
@@ -43,82 +43,48 @@ OFFERS: dict[str, ServerPreset] = {
     offer.name: offer
     for offer in (
         ServerPreset(
-            name="lmstudio",
-            label="LM Studio",
-            kind=ProviderKind.LMSTUDIO,
-            address="http://127.0.0.1:1234",
-            hint=gettext_lazy(
+            *("lmstudio", "LM Studio", ProviderKind.LMSTUDIO, "http://127.0.0.1:1234"),
+            gettext_lazy(
                 "In LM Studio, open Developer, start the server and load a model. Dominds counts with the window that "
                 "the model is loaded with; choose it when you load the model."
             ),
         ),
         ServerPreset(
-            name="ollama",
-            label="Ollama",
-            kind=ProviderKind.OLLAMA,
-            address="http://127.0.0.1:11434",
-            hint=gettext_lazy(
+            *("ollama", "Ollama", ProviderKind.OLLAMA, "http://127.0.0.1:11434"),
+            gettext_lazy(
                 "Ollama serves as soon as it runs. Dominds asks it for the context length of the LLM's page with every "
                 "request, and forbids it to drop old messages."
             ),
         ),
         ServerPreset(
-            name="llamacpp",
-            label="llama.cpp",
-            kind=ProviderKind.LLAMACPP,
-            address="http://127.0.0.1:8080",
-            hint=gettext_lazy("Start llama-server with a model. It tells how large a window one request has."),
+            *("llamacpp", "llama.cpp", ProviderKind.LLAMACPP, "http://127.0.0.1:8080"),
+            gettext_lazy("Start llama-server with a model. It tells how large a window one request has."),
         ),
         ServerPreset(
-            name="vllm",
-            label="vLLM",
-            kind=ProviderKind.OPENAI,
-            address="http://127.0.0.1:8000/v1",
-            hint=gettext_lazy("Start it with “vllm serve”. It tells each model's window."),
+            *("vllm", "vLLM", ProviderKind.OPENAI, "http://127.0.0.1:8000/v1"),
+            gettext_lazy("Start it with “vllm serve”. It tells each model's window."),
+        ),
+        ServerPreset("openai", "OpenAI", ProviderKind.OPENAI, "https://api.openai.com/v1", A_KEY, is_hosted=True),
+        ServerPreset(
+            *("anthropic", "Anthropic", ProviderKind.ANTHROPIC, "https://api.anthropic.com"), A_KEY, is_hosted=True
         ),
         ServerPreset(
-            name="openai",
-            label="OpenAI",
-            kind=ProviderKind.OPENAI,
-            address="https://api.openai.com/v1",
-            hint=A_KEY,
+            *("openrouter", "OpenRouter", ProviderKind.OPENAI, "https://openrouter.ai/api/v1"),
+            gettext_lazy("Make a key in your account there. It lists some hundred models: write a part of the name."),
             is_hosted=True,
         ),
         ServerPreset(
-            name="anthropic",
-            label="Anthropic",
-            kind=ProviderKind.ANTHROPIC,
-            address="https://api.anthropic.com",
-            hint=A_KEY,
-            is_hosted=True,
-        ),
-        ServerPreset(
-            name="openrouter",
-            label="OpenRouter",
-            kind=ProviderKind.OPENAI,
-            address="https://openrouter.ai/api/v1",
-            hint=gettext_lazy(
-                "Make a key in your account there. It lists some hundred models: write a part of the name."
-            ),
-            is_hosted=True,
-        ),
-        ServerPreset(
-            name="hosted",
-            label=gettext_lazy("Another hosted service"),
-            kind=ProviderKind.OPENAI,
-            address="https://",
-            hint=gettext_lazy(
+            *("hosted", gettext_lazy("Another hosted service"), ProviderKind.OPENAI, "https://"),
+            gettext_lazy(
                 "Google Gemini, Mistral, DeepSeek, Groq, Qwen, Moonshot and most others speak OpenAI's chat "
                 "completions. Their pages tell the address, which often ends with /v1, and where to make a key."
             ),
             is_hosted=True,
         ),
         ServerPreset(
-            name="openai-compatible",
-            label=gettext_lazy("Any OpenAI-compatible server"),
-            kind=ProviderKind.OPENAI,
-            address="http://127.0.0.1:8000/v1",
-            hint=gettext_lazy("Any server that speaks OpenAI's chat completions. The address usually ends with /v1."),
+            *("openai-compatible", gettext_lazy("Any OpenAI-compatible server")),
+            *(ProviderKind.OPENAI, "http://127.0.0.1:8000/v1"),
+            gettext_lazy("Any server that speaks OpenAI's chat completions. The address usually ends with /v1."),
         ),
     )
 }
@@ -210,6 +176,10 @@ class ConnectInput:
     part: str = ""
 
 
+# Of models that have been added: their agent, and how it is guarded.
+Added = dict[str, dict[str, Any]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class ServerAnswer:
     """The server's answer. `problem`: why there is none. `hidden`: how many models are not shown."""
@@ -221,12 +191,6 @@ class ServerAnswer:
     # The address of an Ollama that is being connected as some other server.
     ollama: str = ""
     advice: tuple[Promise, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class AddedModel:
-    agent: Agent | None = None
-    kept: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,7 +228,7 @@ def add(entered: ConnectInput, model_id: str) -> ServedModel | ServerAnswer:
     return ServedModel(facts=facts, agent=agent, kept=kept_by_agent(agent))
 
 
-async def _bounded(entered: ConnectInput, settings: ProviderSettings, added: dict[str, AddedModel]) -> ServerAnswer:
+async def _bounded(entered: ConnectInput, settings: ProviderSettings, added: Added) -> ServerAnswer:
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
             return await _look(entered, settings, added)
@@ -272,7 +236,7 @@ async def _bounded(entered: ConnectInput, settings: ProviderSettings, added: dic
         return _silent()
 
 
-async def _look(entered: ConnectInput, settings: ProviderSettings, added: dict[str, AddedModel]) -> ServerAnswer:
+async def _look(entered: ConnectInput, settings: ProviderSettings, added: Added) -> ServerAnswer:
     result = await probe.test_connection(settings)
     if not result.ok:
         return _problem(result.error_code, result.text)
@@ -280,7 +244,7 @@ async def _look(entered: ConnectInput, settings: ProviderSettings, added: dict[s
     shown = wanted[:MOST_SHOWN]
     if KINDS[entered.offer.kind].list_is_terse:
         shown = list(await asyncio.gather(*(_more(settings, facts) for facts in shown)))
-    models = tuple(ServedModel(facts=facts, **vars(added.get(facts.model_id, AddedModel()))) for facts in shown)
+    models = tuple(ServedModel(facts=facts, **added.get(facts.model_id, {})) for facts in shown)
     ollama = native_root(entered.address) if result.is_ollama else ""
     return ServerAnswer(said=result.text, models=models, hidden=len(wanted) - len(shown), ollama=ollama)
 
@@ -314,14 +278,10 @@ def _settings(entered: ConnectInput) -> ProviderSettings:
     return replace(stored, api_key=entered.key, problem="") if entered.key else stored
 
 
-def _added(entered: ConnectInput) -> dict[str, AddedModel]:
-    """The LLMs of this server that are stored already, by the model's name."""
-    return {llm.model_id: _one_added(llm) for llm in llms_at(kind=entered.offer.kind, base_url=entered.address)}
-
-
-def _one_added(llm: LLM) -> AddedModel:
-    agent = _agent(llm)
-    return AddedModel(agent=agent, kept=kept_by_agent(agent)) if agent else AddedModel()
+def _added(entered: ConnectInput) -> Added:
+    """The models of this server that have an agent already, by their names."""
+    llms = llms_at(kind=entered.offer.kind, base_url=entered.address)
+    return {llm.model_id: {"agent": agent, "kept": kept_by_agent(agent)} for llm in llms if (agent := _agent(llm))}
 
 
 def _agent(llm: LLM) -> Agent | None:

@@ -20,8 +20,8 @@ from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from dialogs.api.auth import admit, authenticate, require_read, secret_in
+from dialogs.api.canonical import DIALOG_HEADER, chat_in
 from dialogs.api.errors import INVALID, ApiError, method_not_allowed
-from dialogs.api.requests import DIALOG_HEADER, chat_in
 from dialogs.common.threads import in_db, own_threads
 from dialogs.mcp_server.server import build_server
 from dialogs.models import ApiKey

@@ -6,11 +6,11 @@ among the person's own; others do not exist here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -20,25 +20,20 @@ from django.db.models.functions import Left, Length
 from dialogs.common.errors import in_words
 from dialogs.compaction.reads.archive import archived_text
 from dialogs.compaction.reads.compaction_rows import HEAVY, view_texts
-from dialogs.mcp_server import arguments
-from dialogs.mcp_server.results import (
+from dialogs.mcp_server import schemas
+from dialogs.mcp_server.schemas import (
     Call,
     Compaction,
     Compactions,
-    CoverageRow,
     Dialogs,
     DialogSummary,
-    Fact,
-    LedgerEntry,
     MessageText,
-    Reading,
     Readings,
     Recalled,
     RecalledPassage,
     Receipt,
     SearchHit,
     SearchHits,
-    Step,
     Transcript,
     TranscriptMessage,
 )
@@ -50,7 +45,7 @@ from dialogs.transcript.reads.dialogs import list_dialogs as shelf_of
 from dialogs.transcript.reads.path import read_tree
 from dialogs.transcript.search import ArchivePassage, Hit, recalled, search
 from health.models import CompactionRun
-from health.selectors import Point, history_before, latest_levels
+from health.selectors import history_before, latest_levels
 
 Listed = TypeVar("Listed")
 
@@ -142,7 +137,7 @@ def dialog_of(user: User, dialog_id: UUID) -> Dialog:
         raise NotFound(f"There is no dialog {dialog_id}. list_dialogs shows those there are.") from None
 
 
-def list_dialogs(user: User, args: arguments.ListDialogs) -> Dialogs:
+def list_dialogs(user: User, args: schemas.ListDialogs) -> Dialogs:
     page = dialogs_page(user=user, shelf=args.shelf, search=args.query, after=args.cursor, limit=args.limit)
     cursor = cursor_after(page.rows[-1]) if page.has_more else None
     return Dialogs(dialogs=_summaries(page.rows), next_cursor=cursor)
@@ -165,7 +160,7 @@ def _summaries(dialogs: Sequence[Dialog]) -> list[DialogSummary]:
     ]
 
 
-def read_dialog(user: User, args: arguments.ReadDialog) -> Transcript:
+def read_dialog(user: User, args: schemas.ReadDialog) -> Transcript:
     dialog = dialog_of(user, args.dialog_id)
     path = read_tree(dialog.pk).path(dialog.current_leaf_id)
     if args.cursor and args.cursor not in path:
@@ -205,7 +200,7 @@ def cut(text: str, chars: int) -> str:
     return text if len(text) <= chars else f"{text[:chars]}…"
 
 
-def read_message(user: User, args: arguments.ReadMessage) -> MessageText:
+def read_message(user: User, args: schemas.ReadMessage) -> MessageText:
     text = archived_text(dialog_of(user, args.dialog_id), message_id=args.message_id)
     if text is None:
         raise NotFound(f"There is no message {args.message_id} in this dialog.")
@@ -221,7 +216,7 @@ def read_message(user: User, args: arguments.ReadMessage) -> MessageText:
     )
 
 
-def search_archive(user: User, args: arguments.SearchArchive) -> SearchHits:
+def search_archive(user: User, args: schemas.SearchArchive) -> SearchHits:
     dialog = dialog_of(user, args.dialog_id)
     end = args.cursor + args.limit
     hits = search(dialog.pk, args.query, limit=end + 1, removed_only=not args.also_current, any_word=args.any_word)
@@ -236,13 +231,13 @@ def _search_hit(hit: Hit) -> SearchHit:
     )
 
 
-def recall(user: User, args: arguments.Recall) -> Recalled:
+def recall(user: User, args: schemas.Recall) -> Recalled:
     dialog = _named(user, args)
     found = recalled(dialog, args.query, limit=args.limit)
     return Recalled(dialog=dialog.pk, passages=[_recalled_passage(passage) for passage in found])
 
 
-def _named(user: User, args: arguments.Recall) -> Dialog:
+def _named(user: User, args: schemas.Recall) -> Dialog:
     """The dialog by its id, else the newest with this client's chat name."""
     if args.dialog_id:
         try:
@@ -264,31 +259,15 @@ def _recalled_passage(passage: ArchivePassage) -> RecalledPassage:
     )
 
 
-def list_readings(user: User, args: arguments.ListReadings) -> Readings:
+def list_readings(user: User, args: schemas.ListReadings) -> Readings:
     dialog = dialog_of(user, args.dialog_id)
     newest = reversed(history_before(dialog.pk, limit=args.limit + 1, before=args.cursor))
     page = page_of(newest, args.limit)
     cursor = page.rows[-1].generation_id if page.has_more else None
-    return Readings(readings=[_reading(point) for point in page.rows], next_cursor=cursor)
+    return Readings.model_validate({"readings": page.rows, "next_cursor": cursor})
 
 
-def _reading(point: Point) -> Reading:
-    return Reading(
-        course=point.course_number,
-        generation=point.number,
-        level=point.level,
-        reason=point.reason,
-        prompt_tokens=point.prompt_tokens,
-        context_window=point.context_window,
-        percent=point.percent_text,
-        caution_above=point.optimal_max_tokens,
-        critical_above=point.critical_max_tokens,
-        llm=point.llm_name,
-        read_at=point.read_at,
-    )
-
-
-def list_compactions(user: User, args: arguments.ListCompactions) -> Compactions:
+def list_compactions(user: User, args: schemas.ListCompactions) -> Compactions:
     dialog = dialog_of(user, args.dialog_id)
     page = runs_page(dialog, before=args.cursor, limit=args.limit)
     in_force = runs_in_force(dialog)
@@ -299,24 +278,11 @@ def list_compactions(user: User, args: arguments.ListCompactions) -> Compactions
 
 
 def _compaction(run: CompactionRun, in_force: frozenset[int]) -> Compaction:
-    return Compaction(
-        id=run.pk,
-        status=run.status,
-        trigger=run.trigger,
-        in_force=run.pk in in_force,
-        estimated_before=run.estimated_before,
-        estimated_after=run.estimated_after,
-        limit=run.limit_tokens,
-        messages_before=run.messages_before,
-        messages_after=run.messages_after,
-        recovered=run.recovered,
-        reason=in_words(run.told),
-        queued_at=run.queued_at,
-        finished_at=run.finished_at,
-    )
+    told = {"limit": run.limit_tokens, "in_force": run.pk in in_force, "reason": in_words(run.told)}
+    return Compaction.model_validate(vars(run) | told)
 
 
-def read_compaction(user: User, args: arguments.ReadCompaction) -> Receipt:
+def read_compaction(user: User, args: schemas.ReadCompaction) -> Receipt:
     """The four lists share one cursor: a page has the next rows of each."""
     dialog = dialog_of(user, args.dialog_id)
     run = run_of(dialog, args.compaction_id)
@@ -330,36 +296,18 @@ def read_compaction(user: User, args: arguments.ReadCompaction) -> Receipt:
     def here(rows: Iterable[Row]) -> list[Row]:
         return list(rows)[args.cursor : end]
 
-    return Receipt(
-        compaction=_compaction(run, runs_in_force(dialog)),
-        steps=[_step(row) for row in run.steps],
-        coverage=[_coverage_row(row) for row in here(run.coverage)],
-        coverage_total=len(run.coverage),
-        losses=[_fact(row) for row in here(losses)],
-        losses_total=len(losses),
-        ledger=[LedgerEntry(text=row["text"], kind=row["kind"]) for row in here(run.ledger)],
-        ledger_total=len(run.ledger),
-        written=[cut(one.text, WRITTEN_CHARS) for one in here(written)],
-        written_total=len(written),
-        next_cursor=end if end < longest else None,
+    return Receipt.model_validate(
+        {
+            "compaction": _compaction(run, runs_in_force(dialog)),
+            "steps": [{**row, "note": in_words(row.get("why") or row["note"])} for row in run.steps],
+            "coverage": here(run.coverage),
+            "coverage_total": len(run.coverage),
+            "losses": here(losses),
+            "losses_total": len(losses),
+            "ledger": here(run.ledger),
+            "ledger_total": len(run.ledger),
+            "written": [cut(one.text, WRITTEN_CHARS) for one in here(written)],
+            "written_total": len(written),
+            "next_cursor": end if end < longest else None,
+        }
     )
-
-
-def _step(row: Mapping[str, Any]) -> Step:
-    return Step(
-        name=row["phase"],
-        estimated_before=row["estimated_before"],
-        estimated_after=row["estimated_after"],
-        changed=row["changed"],
-        note=in_words(row.get("why") or row["note"]),
-    )
-
-
-def _coverage_row(row: Mapping[str, Any]) -> CoverageRow:
-    return CoverageRow(
-        message=str(row["message"]), extent=row["extent"], read_chars=row["read"], total_chars=row["total"]
-    )
-
-
-def _fact(row: Mapping[str, Any]) -> Fact:
-    return Fact(text=row["text"], kind=row["kind"], message=str(row["message"]), kept=row["kept"])

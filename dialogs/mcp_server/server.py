@@ -38,12 +38,12 @@ from pydantic import BaseModel, ValidationError
 
 from dialogs.api.errors import ApiError
 from dialogs.common.threads import in_db
-from dialogs.mcp_server import arguments, reading, results
-from dialogs.mcp_server.arguments import ListDialogs, ReadDialog
+from dialogs.mcp_server import reading, schemas
 from dialogs.mcp_server.reading import InvalidCursor, NotFound, list_dialogs, read_dialog
+from dialogs.mcp_server.schemas import ListDialogs, ReadDialog
 from dominds import __version__
 
-Args = TypeVar("Args", bound=arguments.Arguments)
+Args = TypeVar("Args", bound=schemas.Arguments)
 Answer = TypeVar("Answer", bound=BaseModel)
 READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
@@ -117,7 +117,7 @@ TOOLS: Mapping[str, ReadTool[Any, Any]] = {
                 "whether an answer is being made. Begin here: the other tools need an id."
             ),
             read=reading.list_dialogs,
-            in_words=results.dialogs,
+            in_words=schemas.dialogs,
         ),
         ReadTool(
             title="Read a dialog",
@@ -126,13 +126,13 @@ TOOLS: Mapping[str, ReadTool[Any, Any]] = {
                 "their beginning. Everything that was said is here, also what the model no longer sees."
             ),
             read=reading.read_dialog,
-            in_words=results.transcript,
+            in_words=schemas.transcript,
         ),
         ReadTool(
             title="Read a message",
             description="The whole text of one message, in pages of 8,000 characters.",
             read=reading.read_message,
-            in_words=results.message,
+            in_words=schemas.message,
         ),
         ReadTool(
             title="Search the archive",
@@ -141,7 +141,7 @@ TOOLS: Mapping[str, ReadTool[Any, Any]] = {
                 "with also_current in all of it."
             ),
             read=reading.search_archive,
-            in_words=results.hits,
+            in_words=schemas.hits,
         ),
         ReadTool(
             title="Recall what left the context",
@@ -150,7 +150,7 @@ TOOLS: Mapping[str, ReadTool[Any, Any]] = {
                 "behind by a new course, found by words: rules, values and names are there as they were said."
             ),
             read=reading.recall,
-            in_words=results.recalled,
+            in_words=schemas.recalled,
         ),
         ReadTool(
             title="List context readings",
@@ -159,7 +159,7 @@ TOOLS: Mapping[str, ReadTool[Any, Any]] = {
                 "level. Null is unknown; nothing here is estimated."
             ),
             read=reading.list_readings,
-            in_words=results.readings,
+            in_words=schemas.readings,
         ),
         ReadTool(
             title="List compactions",
@@ -168,7 +168,7 @@ TOOLS: Mapping[str, ReadTool[Any, Any]] = {
                 "do not compare them with readings."
             ),
             read=reading.list_compactions,
-            in_words=results.compactions,
+            in_words=schemas.compactions,
         ),
         ReadTool(
             title="Read a compaction's receipt",
@@ -177,7 +177,7 @@ TOOLS: Mapping[str, ReadTool[Any, Any]] = {
                 "archive still has, the ledger of what the user stated, the texts written instead. ESTIMATED tokens."
             ),
             read=reading.read_compaction,
-            in_words=results.receipt,
+            in_words=schemas.receipt,
         ),
     )
 }
@@ -229,7 +229,7 @@ def listed(user: User, cursor: str) -> ListResourcesResult:
 
 def read(user: User, uri: str) -> ReadResourceResult:
     found = read_dialog(user, ReadDialog(dialog_id=_dialog_id(uri), limit=MESSAGES))
-    text = TextResourceContents(uri=uri, mime_type=MIME, text=results.transcript(found))
+    text = TextResourceContents(uri=uri, mime_type=MIME, text=schemas.transcript(found))
     return ReadResourceResult(contents=[text])
 
 

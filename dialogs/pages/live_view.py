@@ -236,7 +236,7 @@ def render(parts: dict[str, Any]) -> Rendering:
     transcript: Transcript = parts["transcript"]
     rows = tuple(RenderedRow(row.dom_id, row.key, _later(_row_html, row, parts)) for row in transcript.rows)
     driven = parts["driven"]
-    more = (*CLIENT_PARTS, *(NOTEBOOK_PARTS if driven.has_notebook else ())) if driven else WRITTEN_PARTS
+    more = (*CLIENT_PARTS, *(NOTEBOOK_PARTS if driven.offers_recall else ())) if driven else WRITTEN_PARTS
     return Rendering(
         version=transcript.version,
         transcript=_later(render_to_string, "dialogs/_transcript.html", {**parts, "rendered_rows": rows}),

@@ -14,7 +14,7 @@ from dialogs.compaction.settings import views as settings_page
 from dialogs.context import views as standing_rules
 from dialogs.learning.views import events, insights, what_if
 from dialogs.llms import views as connecting
-from dialogs.pages.views import accounts, compaction, dialog, lists, manage, shell, steering
+from dialogs.pages.views import compaction, dialog, lists, manage, shell, steering
 from dialogs.sample import views as sample
 
 
@@ -98,10 +98,10 @@ DIALOG = [
 ]
 
 urlpatterns = [
-    path("login/", accounts.Login.as_view(), name="login"),
+    path("login/", shell.Login.as_view(), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
-    path("account/password/", accounts.ChangePassword.as_view(), name="password_change"),
-    path("welcome/<str:uid>/<str:token>/", accounts.welcome, name="welcome"),
+    path("account/password/", shell.ChangePassword.as_view(), name="password_change"),
+    path("welcome/<str:uid>/<str:token>/", shell.welcome, name="welcome"),
     path("", lists.dialog_list, name="dialog_list"),
     path("dialogs/new/", lists.new, name="dialog_new"),
     path("dialogs/import/", manage.bring, name="dialog_import"),

@@ -18,6 +18,8 @@ from dialogs.providers.addresses import api_root
 from dialogs.providers.base import (
     ArgumentsDelta,
     BadAnswer,
+    ChatMessage,
+    ChatRequest,
     Finished,
     ModelFacts,
     ProviderSettings,
@@ -25,10 +27,10 @@ from dialogs.providers.base import (
     ReasoningDelta,
     StreamEvent,
     TextDelta,
+    ToolCall,
     ToolCallReady,
     UsageReported,
 )
-from dialogs.providers.chat_messages import ChatMessage, ChatRequest, ToolCall
 from dialogs.providers.chat_stream import PartialCall
 from dialogs.providers.errors import translated
 from dialogs.providers.http import NOTHING_CAME, as_event, connecting, json_of, refuse_other_than_stream

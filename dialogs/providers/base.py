@@ -1,4 +1,5 @@
-"""The provider contract: one async generator of typed events, and a small family of errors.
+"""The provider contract: the messages of a chat and the request with all that goes along; one async generator of typed
+events; and a small family of errors.
 
 A provider speaks to one LLM service. It never touches the database, and it never sends more than it
 was given. A new provider is a new file beside this one and one line in `registry.py`.
@@ -6,11 +7,10 @@ was given. A new provider is a new file beside this one and one line in `registr
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
-from dialogs.providers.chat_messages import ChatRequest, ToolCall
 from health.monitor.levels import Usage, UsageUnavailable
 
 
@@ -233,3 +233,47 @@ class ContextOverflow(ProviderError):
         self.context_window = context_window
         self.prompt_tokens = prompt_tokens
         self.is_of_bytes = is_of_bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolCall:
+    """A complete call that the model asked for. `arguments` is the JSON text as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatMessage:
+    """One message as it is sent. `role` is system, user, assistant or tool.
+
+    `parts` are content parts in OpenAI's form (text, image_url), sent instead of `content` where there are any:
+    `content` then is their text. A client's message may have them, and a `name`.
+    """
+
+    role: str
+    content: str
+    parts: tuple[Mapping[str, Any], ...] = ()
+    name: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatRequest:
+    """What one generation sends. `tools` are JSON schemas in OpenAI's function form.
+
+    `context_window` is what a server is asked to set aside, where one can be asked (Ollama); the others ignore it.
+    `continues`: the last message is the agent's, and the answer is to go on with it as if it had never stopped.
+    `options` are a client's own, under OpenAI's names: temperature, stop, tool_choice, response_format and the like. A
+    provider passes on those that its service has, and leaves out the others.
+    """
+
+    model: str
+    messages: tuple[ChatMessage, ...]
+    tools: tuple[dict[str, Any], ...] = ()
+    max_output_tokens: int | None = None
+    context_window: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    continues: bool = False

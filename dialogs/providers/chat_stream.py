@@ -19,10 +19,10 @@ from dialogs.providers.base import (
     ReasoningDelta,
     StreamEvent,
     TextDelta,
+    ToolCall,
     ToolCallReady,
     UsageReported,
 )
-from dialogs.providers.chat_messages import ToolCall
 from dialogs.providers.usage import as_list, as_mapping, as_text, later, normalise, recordable
 from health.monitor.levels import Usage, UsageUnavailable
 

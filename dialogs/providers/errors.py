@@ -123,13 +123,7 @@ def from_answer(status: int | None, body: object, *, headers: Mapping[str, str] 
     words = error_text(body, status)
     overflow = classify(status, body)
     if overflow:
-        return ContextOverflow(
-            words,
-            context_window=overflow.context_window,
-            prompt_tokens=overflow.prompt_tokens,
-            is_of_bytes=overflow.is_of_bytes,
-            status=status,
-        )
+        return ContextOverflow(words, **vars(overflow), status=status)
     known = status if status not in {None, 200} else _stated_status(body)
     if _names(body) & OUT_OF_CREDIT:
         return RequestRefused(words, status=known)

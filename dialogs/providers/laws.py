@@ -15,7 +15,7 @@ from hashlib import sha256
 from itertools import takewhile
 from typing import Any
 
-from dialogs.providers.chat_messages import ChatMessage, ToolCall
+from dialogs.providers.base import ChatMessage, ToolCall
 from health.compaction.reading.pairing import NO_RESULT, STRAY_RESULT
 
 ROLES = frozenset({"system", "user", "assistant", "tool"})
@@ -97,12 +97,7 @@ def _somebody_waits_for_an_answer(messages: Sequence[ChatMessage]) -> str:
     return "" if messages and messages[-1].role in {"user", "tool"} else "there is nothing to answer"
 
 
-LAWS = (
-    _roles_are_known,
-    _a_user_begins,
-    _calls_and_results_are_paired,
-    _somebody_waits_for_an_answer,
-)
+LAWS = (_roles_are_known, _a_user_begins, _calls_and_results_are_paired, _somebody_waits_for_an_answer)
 
 
 def paired(messages: Iterable[ChatMessage]) -> list[ChatMessage]:

@@ -21,6 +21,8 @@ from dialogs.providers.addresses import native_root
 from dialogs.providers.base import (
     ArgumentsDelta,
     BadAnswer,
+    ChatMessage,
+    ChatRequest,
     ContextOverflow,
     Finished,
     ModelFacts,
@@ -31,10 +33,10 @@ from dialogs.providers.base import (
     ReasoningDelta,
     StreamEvent,
     TextDelta,
+    ToolCall,
     ToolCallReady,
     UsageReported,
 )
-from dialogs.providers.chat_messages import ChatMessage, ChatRequest, ToolCall
 from dialogs.providers.errors import from_answer, translated
 from dialogs.providers.http import connecting, json_of, lines_of, refuse_error, refuse_other_than_stream
 from dialogs.providers.options import (
@@ -87,7 +89,8 @@ class Ollama:
                         for event in answer.add(line.decode()):
                             yield event
             except ContextOverflow as overflow:
-                raise await self._with_window(overflow, request) from None
+                overflow.context_window = await self._window_of(overflow, request)
+                raise
             for event in answer.end():
                 yield event
 
@@ -118,15 +121,12 @@ class Ollama:
         await refuse_error(response)
         return json_of(response)
 
-    async def _with_window(self, overflow: ContextOverflow, request: ChatRequest) -> ContextOverflow:
+    async def _window_of(self, overflow: ContextOverflow, request: ChatRequest) -> int | None:
         """Ollama's refusal states no number. The loaded window is read: it may be smaller than requested."""
         window = overflow.context_window
         with suppress(ProviderError):
             window = window or (await self.read_limits(request.model)).context_length
-        window = window or request.context_window
-        return ContextOverflow(
-            str(overflow), context_window=window, prompt_tokens=overflow.prompt_tokens, status=overflow.status
-        )
+        return window or request.context_window
 
 
 def windows_in(body: object) -> Mapping[str, int]:

@@ -13,8 +13,7 @@ import httpx2
 import openai
 
 from dialogs.providers.addresses import is_openai, openai_base
-from dialogs.providers.base import ModelFacts, ModelNotFound, ProviderSettings, StreamEvent
-from dialogs.providers.chat_messages import ChatMessage, ChatRequest
+from dialogs.providers.base import ChatMessage, ChatRequest, ModelFacts, ModelNotFound, ProviderSettings, StreamEvent
 from dialogs.providers.chat_stream import ChatStream
 from dialogs.providers.errors import from_answer, is_full, translated
 from dialogs.providers.http import (

@@ -16,8 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dialogs.providers.base import RequestRefused
-from dialogs.providers.chat_messages import ToolCall
+from dialogs.providers.base import RequestRefused, ToolCall
 from dialogs.providers.usage import as_mapping, as_text
 
 # The client's name of an option, and the service's.

@@ -22,6 +22,7 @@ from django.conf import settings as django_settings
 
 from dialogs.providers.base import (
     ArgumentsDelta,
+    ChatRequest,
     ContextOverflow,
     Finished,
     ModelFacts,
@@ -35,10 +36,10 @@ from dialogs.providers.base import (
     RequestRefused,
     StreamEvent,
     TextDelta,
+    ToolCall,
     ToolCallReady,
     UsageReported,
 )
-from dialogs.providers.chat_messages import ChatRequest, ToolCall
 from dialogs.providers.laws import broken_law
 from dialogs.providers.usage import facts_in, normalise, recordable
 

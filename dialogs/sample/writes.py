@@ -13,7 +13,7 @@ from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
 from dialogs.compaction.writes import manual_compaction, view_changes
-from dialogs.compaction.writes.bring_back import bring_back
+from dialogs.compaction.writes.manual_compaction import bring_back
 from dialogs.models import Agent, Dialog, Message
 from dialogs.models.dialog import Stop
 from dialogs.models.message import Role

@@ -20,6 +20,7 @@ from datetime import datetime
 from dialogs.agents.writes import TASKDOC_CHARS
 from dialogs.models import AutonomousRun, Generation, Question, ToolCall, ViewChange
 from dialogs.models.message import MessageOrigin, Role
+from dialogs.transcript.reads.path import upward
 from dialogs.transfer.laws import Children, children_of, is_whole, rounds
 from dialogs.transfer.shape import CallEntry, DialogFile, GenerationEntry, MessageEntry, QuestionEntry, RunEntry
 from dialogs.transfer.shape_views import HOLDS, CompactionEntry, Status, ViewChangeEntry
@@ -235,7 +236,7 @@ def _parents(file: DialogFile) -> dict[int, int | None]:
 
 
 def _is_sound(entry: CompactionEntry, parents: dict[int, int | None], closed: Closed) -> bool:
-    branch = _branch(entry.leaf, parents)
+    branch = set(upward(entry.leaf, parents))
     shown = [seen.message for seen in entry.view]
     said = [seq for seq in shown if seq is not None]
     if not shown or not branch.issuperset(said) or said != sorted(set(said)):
@@ -245,15 +246,6 @@ def _is_sound(entry: CompactionEntry, parents: dict[int, int | None], closed: Cl
     later = [seq for members in here for seq in members if seq not in branch]
     place = {seq: at for at, seq in enumerate([*shown, *later]) if seq is not None}
     return all(_is_together([place.get(seq) for seq in members]) for members in here)
-
-
-def _branch(leaf: int, parents: dict[int, int | None]) -> set[int]:
-    found: set[int] = set()
-    at: int | None = leaf
-    while at is not None:
-        found.add(at)
-        at = parents[at]
-    return found
 
 
 def _is_together(places: list[int | None]) -> bool:

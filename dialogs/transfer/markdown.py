@@ -172,20 +172,7 @@ SENTINEL = secrets.token_hex()
 # With HTML, since other Markdown programs render it: an open comment or element would swallow what follows.
 parser = MarkdownIt("commonmark", {"html": True})
 NEVER_CLOSED = (
-    "area",
-    "base",
-    "br",
-    "col",
-    "embed",
-    "hr",
-    "img",
-    "input",
-    "link",
-    "meta",
-    "param",
-    "source",
-    "track",
-    "wbr",
+    *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"),
 )
 
 

@@ -35,7 +35,7 @@ from dialogs.models.llm import Compaction, WindowSource
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.models.reminder import Author
 from dialogs.transcript.writes.dialog_row import SENT_KEYS
-from dialogs.transcript.writes.standing_rules import MOST_RULES, RULE_CHARS
+from dialogs.transcript.writes.marks import MOST_RULES, RULE_CHARS
 from dialogs.transfer.references import CourseNumber, MessageSeq, ReminderNumber, RunNumber, TextIndex
 from dialogs.transfer.shape_views import CompactionEntry, EventEntry, MarkEntry, TaskEntry, ViewChangeEntry
 from dialogs.turns.writes.autonomous import GOAL_CHARS, MAX_GENERATIONS

@@ -36,32 +36,16 @@ GRACE_SECONDS = 4.0
 LINE_BYTES = 64 * 1024
 
 
-@dataclass(frozen=True, kw_only=True)
-class Restart:
-    """Start it again after the delay."""
-
-    delay: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class GiveUp:
-    """The process died too often."""
-
-    deaths: int
-
-
 def recent(deaths: tuple[float, ...], *, now: float) -> tuple[float, ...]:
     """The deaths within the window."""
     return tuple(death for death in deaths if now - death < WINDOW_SECONDS)
 
 
-def decide_restart(deaths: tuple[float, ...], *, now: float) -> Restart | GiveUp:
-    """After the last of these deaths: restart, each time within the window with twice the delay; give up at the
-    fifth."""
+def restart_delay(deaths: tuple[float, ...], *, now: float) -> float | None:
+    """Seconds until it is started again after the last of these deaths, each time within the window twice as long;
+    None at the fifth: it has died too often."""
     count = len(recent(deaths, now=now))
-    if count >= MOST_DEATHS:
-        return GiveUp(deaths=count)
-    return Restart(delay=FIRST_DELAY_SECONDS * 2 ** max(0, count - 1))
+    return FIRST_DELAY_SECONDS * 2 ** max(0, count - 1) if count < MOST_DEATHS else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,13 +172,12 @@ class Children:
         self.kill_group(run)
         run.deaths = (*recent(run.deaths, now=now), now)
         died = f"{run.child.name} {death_text(run.process.returncode)}"
-        match decide_restart(run.deaths, now=now):
-            case Restart(delay=delay):
-                run.restart_at = now + delay
-                self.log.line("up", f"{died}; it is started again in {delay:g} s")
-            case GiveUp(deaths=deaths):
-                often = f"{deaths} times within {WINDOW_SECONDS:.0f} s"
-                raise GaveUp(f"{died}; that was {often}. Dominds stops: the lines of {run.child.name} say why.")
+        delay = restart_delay(run.deaths, now=now)
+        if delay is None:
+            often = f"{len(run.deaths)} times within {WINDOW_SECONDS:.0f} s"
+            raise GaveUp(f"{died}; that was {often}. Dominds stops: the lines of {run.child.name} say why.")
+        run.restart_at = now + delay
+        self.log.line("up", f"{died}; it is started again in {delay:g} s")
 
     def restart(self, run: Run) -> None:
         now = time.monotonic()

@@ -47,7 +47,7 @@ def calibrate(llm: LLM) -> None:
     LlmCalibration.objects.update_or_create(llm=llm, defaults={"samples": [[20_000, 20_000, 20_000]] * 3})
 
 
-def guard(dialog: Dialog, limit: int = 3500, window: int = 100_000) -> None:
+def guard(dialog: Dialog, limit: int = 3500, window: int | None = 100_000) -> None:
     """Give its agent a limit; unless told otherwise, the window is far above it, and the estimates of its LLM are known
     to be right."""
     calibrate(dialog.llm)

@@ -152,9 +152,9 @@ def test_a_missing_key_is_a_note_with_a_fix(provider: Provider) -> None:
 @pytest.mark.parametrize(
     ("numbers", "state", "words"),
     [
-        ({"context_length": None}, State.NOTE, "window unknown"),
-        ({"optimal_max_tokens": 900}, State.WRONG, "no room for caution"),
-        ({"critical_max_tokens": 1001}, State.WRONG, "above the window"),
+        ({"context_length": None}, State.NOTE, "is not known"),
+        ({"optimal_max_tokens": 900}, State.WRONG, "can never reach caution"),
+        ({"critical_max_tokens": 1001}, State.WRONG, "can never reach critical"),
         ({}, State.OK, "1 LLMs"),
     ],
 )

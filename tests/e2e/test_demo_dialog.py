@@ -46,7 +46,7 @@ SAID = (
 FACTS = """
 import json
 from dialogs.models import Dialog, Generation
-from dialogs.context.reads.sent import seen_by_generation
+from dialogs.context.reads import seen_by_generation
 # A model that ends its answer without a word is asked once more.
 failed = Generation.objects.exclude(status="finished").exclude(error_code="empty_answer")
 dialog = Dialog.objects.latest("created_at")

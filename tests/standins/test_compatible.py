@@ -10,14 +10,15 @@ import httpx
 import pytest
 
 from dialogs.providers.base import (
+    ChatMessage,
     ContextOverflow,
     ProviderSettings,
     RequestRefused,
     TextDelta,
+    ToolCall,
     ToolCallReady,
     UsageReported,
 )
-from dialogs.providers.chat_messages import ChatMessage, ToolCall
 from dialogs.providers.llamacpp import LlamaCpp
 from dialogs.providers.openai_compatible import OpenAICompatible
 from health.monitor.levels import Usage

@@ -13,6 +13,7 @@ import pytest
 
 from dialogs.providers.base import (
     AuthenticationRefused,
+    ChatMessage,
     ContextOverflow,
     Finished,
     ModelNotFound,
@@ -21,7 +22,6 @@ from dialogs.providers.base import (
     TextDelta,
     UsageReported,
 )
-from dialogs.providers.chat_messages import ChatMessage
 from dialogs.providers.registry import make_provider
 from health.monitor.levels import Usage
 from tests.dialogs.providers.worlds import error_of, events_of

@@ -5,8 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from dialogs.providers.base import ContextOverflow, Finished, ModelNotFound, ProviderSettings, TextDelta
-from dialogs.providers.chat_messages import ChatMessage
+from dialogs.providers.base import ChatMessage, ContextOverflow, Finished, ModelNotFound, ProviderSettings, TextDelta
 from dialogs.providers.ollama import Ollama
 from tests.dialogs.providers.worlds import error_of, events_of
 from tests.dialogs.providers.worlds import request as asked_with

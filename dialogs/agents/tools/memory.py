@@ -16,10 +16,10 @@ from dialogs.agents.tools.base import Arguments, DialogTool, ToolError, dialog_t
 from dialogs.llms.counter import counter_of
 from dialogs.models import Dialog, Reminder
 from dialogs.models.reminder import Author
+from dialogs.transcript.model_view import is_trimmed
 from dialogs.transcript.reads.courses import course_page
 from dialogs.transcript.reads.tool_calls import ASK_HUMAN, CLEAR_MIND
 from dialogs.transcript.search import MOST_QUOTED, NOTHING, QUOTED, ArchivePassage, recalled
-from dialogs.transcript.trimmed_history import is_trimmed
 from dialogs.transcript.writes.dialog_row import current_course
 from dialogs.turns.writes.autonomous import finish_run
 from dialogs.turns.writes.remediation import mark_curated

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db.models import BigIntegerField, CharField, F, Q, QuerySet
+from django.db.models import BigIntegerField, CharField, F, IntegerField, Q, QuerySet, UUIDField
 
+from dialogs.api.canonical import ClientCall, ClientMessage, ClientRequest
 from dialogs.api.reads.trimmed import LEAST_ANSWERED, LEAST_KNOWN, MOST_ALIKE, SAID, Trimmed, trimmed
-from dialogs.api.requests import ClientMessage, ClientRequest
 from dialogs.models import ApiKey, Dialog, Generation, Message, PrefixNode, ToolCall
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.turns.reads.turns import LARGE
@@ -336,3 +337,41 @@ def is_clients_dialog(*, key: ApiKey, dialog_id: str) -> bool:
         return False
     found = Dialog.objects.filter(pk=wanted, owner=key.owner, is_client_driven=True, trashed_at=None)
     return (found.filter(client__api_key=key) if key.scope == ApiKey.Scope.CHAT_ONLY else found).exists()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a client's turn ended: its last generation, and the calls that are the client's to make."""
+
+    generation: Generation | None
+    calls: tuple[ClientCall, ...] = ()
+    generations: int = 0
+    level: str = ""
+
+
+def outcome_of(leaf: Message) -> Outcome:
+    """`leaf` is the newest message of the request: what came after it was made for this request."""
+    made = _generations(leaf.dialog_id, leaf.turn, leaf.seq)
+    if not made:
+        return Outcome(generation=None)
+    last = max(made, key=attrgetter("pk"))
+    return outcome_with(last, generations=len(made), has_calls=last.message_id is not None)
+
+
+def outcome_with(last: Generation, *, generations: int, has_calls: bool) -> Outcome:
+    """The outcome of a turn of so many generations, of which this is the last."""
+    asked = _clients_calls(last.message_id) if has_calls else ()
+    calls = tuple(ClientCall(id=call.call_id, name=call.name, arguments=call.arguments) for call in asked)
+    reading = getattr(last, "reading", None)
+    return Outcome(generation=last, calls=calls, generations=generations, level=reading.level if reading else "")
+
+
+@prepared(UUIDField(), IntegerField(), IntegerField())
+def _generations(dialog_id: Any, turn: Any, seq: Any) -> QuerySet[Generation]:
+    rows = Generation.objects.filter(dialog=dialog_id, turn=turn, prompt_leaf__seq__gte=seq)
+    return rows.select_related("reading", "message").order_by()
+
+
+@prepared(BigIntegerField())
+def _clients_calls(message_id: Any) -> QuerySet[ToolCall]:
+    return ToolCall.objects.filter(message=message_id, status=ToolCall.Status.CLIENT).order_by("position")

@@ -17,8 +17,7 @@ from django.db import models
 from django.db.models import BigIntegerField, CharField, F, IntegerField, Q, QuerySet, TextField, Value
 from django.db.models.functions import StrIndex, Substr
 
-from dialogs.api.canonical import canonical_again, chained_below, following
-from dialogs.api.requests import ClientMessage, ClientRequest
+from dialogs.api.canonical import ClientMessage, ClientRequest, canonical_again, chained_below, following
 from dialogs.models import Dialog, Message, PrefixNode
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.reads.path import course_branch

@@ -15,19 +15,18 @@ from django.db import connection, transaction
 from django.db.models import BigIntegerField, F, QuerySet, UUIDField
 from django.utils import timezone
 
-from dialogs.api.canonical import chained_below
+from dialogs.api.canonical import ClientMessage, ClientRequest, chained_below
 from dialogs.api.reads.clients import (
     KnownPrefix,
+    Outcome,
     as_it_is,
     is_past_compacting,
     longest_known,
     may_be_known,
+    outcome_of,
 )
-from dialogs.api.reads.outcomes import Outcome, outcome_of
 from dialogs.api.reads.trimmed import Trimmed, as_sent
-from dialogs.api.requests import ClientMessage, ClientRequest
-from dialogs.api.writes.client_forks import fork
-from dialogs.api.writes.client_messages import add_history, carry_marks, keep_shortened, mark_frame, remember
+from dialogs.api.writes.client_messages import add_history, carry_marks, fork, keep_shortened, mark_frame, remember
 from dialogs.api.writes.client_views import carry_view, keep_ledger
 from dialogs.common.broadcast import changed_on_commit
 from dialogs.llms.guard import active_guard
@@ -158,18 +157,8 @@ def _one_at_a_time(owner_id: int, request: ClientRequest) -> None:
 
 
 CHANGED = (
-    "wake_seq",
-    "answer_due",
-    "stop_requested",
-    "paused_by",
-    "active_at",
-    "archived_at",
-    "title",
-    "llm",
-    "agent",
-    "current_leaf",
-    "last_seq",
-    *lease.LEASE,
+    *("wake_seq", "answer_due", "stop_requested", "paused_by", "active_at", "archived_at"),
+    *("title", "llm", "agent", "current_leaf", "last_seq", *lease.LEASE),
 )
 
 

@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from django.utils import timezone
 
-from dialogs.api.writes.client_forks import Copies, about, ids_of, shown_by, translated
+from dialogs.api.writes.client_messages import Copies, about, ids_of, shown_by, translated
 from dialogs.llms.counter import counter_of
 from dialogs.models import Course, Dialog, Message, ToolCall, ViewChange
 from dialogs.models.message import BY_PEOPLE, Role

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy
 
 from dialogs.agents.tools.registry import own_tools
 from dialogs.context.estimate import estimate, next_context, offered_tools, overhead
-from dialogs.context.reads.sent import stable_prefix
+from dialogs.context.reads import stable_prefix
 from dialogs.llms.counter import calibration_of, counter_of
 from dialogs.llms.guard import Guard, guard_of
 from dialogs.llms.reads import configured
@@ -54,19 +54,6 @@ class BudgetSlice:
     tokens: int
     start: float
     width: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class LearnedCorrection:
-    """How the estimates of this LLM are corrected, from how many reports, and by how much they still missed.
-
-    `leaves_tools_out`: by its reports, the server shows the model none of the tools that it is sent.
-    """
-
-    factor: float
-    error_percent: float
-    generations: int
-    leaves_tools_out: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +106,7 @@ class Budget:
     counter: str
     grade: str
     family: str
-    learned: LearnedCorrection | None
+    learned: Calibration | None
     stable_prefix: float | None
     kept: str
     next: tuple[str, ...]
@@ -154,7 +141,7 @@ def budget(dialog: Dialog) -> Budget:
         counter=guessed.counter,
         grade=str(guessed.grade),
         family=family_name(dialog.llm.model_id),
-        learned=_learned(known) if isinstance(known, Calibration) else None,
+        learned=known if isinstance(known, Calibration) else None,
         stable_prefix=stable_prefix(leaf.course_id) if leaf else None,
         kept=kept_in_dialog(dialog),
         next=what_next(dialog, used=guessed.tokens),
@@ -190,15 +177,6 @@ def _accounted(dialog: Dialog) -> ReportedRequest | None:
     if reported_tokens is None or not manifest.get("estimated"):
         return None
     return ReportedRequest(reported=reported_tokens, estimated=manifest["estimated"])
-
-
-def _learned(known: Calibration) -> LearnedCorrection:
-    return LearnedCorrection(
-        factor=known.trusted.ratio,
-        error_percent=known.error_percent,
-        generations=len(known.samples),
-        leaves_tools_out=known.is_trusted and known.leaves_tools_out,
-    )
 
 
 def what_next(dialog: Dialog, *, used: int) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from django.utils import timezone
 from dialogs.llms.guard import Guard
 from dialogs.models import Generation, Message
 from dialogs.models.message import MessageOrigin
+from dialogs.transcript.reads.path import upward
 from dialogs.turns.reads.turns import LARGE
 from dialogs.turns.state import MAX_RESTARTS
 from dominds.prepared import prepared
@@ -88,11 +89,7 @@ def _runs_of(dialog_id: Any, turn: Any) -> QuerySet[CompactionRun]:
 def branch_of_turn(leaf: Message) -> set[int]:
     """The messages of the leaf's turn that lead to it, itself included."""
     parents = dict(Message.objects.filter(course_id=leaf.course_id, turn=leaf.turn).values_list("pk", "parent_id"))
-    branch, at = set[int](), leaf.pk
-    while at in parents:
-        branch.add(at)
-        at = parents[at]
-    return branch
+    return set(upward(leaf.pk, parents))
 
 
 def compactions_of_request(leaf: Message, runs: Sequence[CompactionRun]) -> int:

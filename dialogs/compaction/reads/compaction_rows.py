@@ -98,7 +98,7 @@ class CompactionRow:
     @property
     def _kind_of_success(self) -> str:
         if self.run.trigger == Trigger.MANUAL and not self.run.chain:
-            # `dialogs.compaction.writes.bring_back` makes a view without compacting anything.
+            # `dialogs.compaction.writes.manual_compaction` makes a view without compacting anything.
             return "brought"
         if self.run.trigger == Trigger.CARRIED:
             return "carried"

@@ -36,22 +36,14 @@ from dialogs.compaction.settings.checking import odd_limits, pruning_problem, re
 from dialogs.compaction.settings.fields import CHAIN, Texts, after, texts_of, typed
 from dialogs.compaction.settings.form import SettingsForm
 from dialogs.compaction.settings.inputs import Input
-from dialogs.compaction.writes.context_settings import (
-    SettingsOutdated,
-    changes,
-    changes_of_agents,
-    save_settings,
-)
+from dialogs.compaction.writes.context_settings import SettingsOutdated, changes, changes_of_agents, save_settings
 from dialogs.context.estimate import growth_of
 from dialogs.llms.guard import Guard, guard_of
 from dialogs.llms.guard import config_of as config_of_dialog
 from dialogs.llms.words import traced
 from dialogs.models import Dialog
 from dialogs.transcript.reads.dialogs import list_dialogs
-from dialogs.transcript.views import (
-    person_of,
-    staff_only,
-)
+from dialogs.transcript.views import person_of, staff_only
 from health import reward_log
 from health.compaction.config import TRIM, ContextConfig
 from health.compaction.strategies import REGISTRY

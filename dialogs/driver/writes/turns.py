@@ -37,11 +37,10 @@ from dialogs.turns.reads.remediation import clearing_is_futile
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.state import doubled
 from dialogs.turns.writes import autonomous, lease, remediation
-from dialogs.turns.writes.events import Code, log
+from dialogs.turns.writes.events import Code, is_fresh_start_due, log
 from dialogs.turns.writes.generations import add_generation
 from dialogs.turns.writes.lease import Claim, LeaseLost, fenced
 from dialogs.turns.writes.messages import add_typed
-from dialogs.turns.writes.over_hits import is_fresh_start_due
 from dialogs.turns.writes.tool_calls import withdraw_open_calls
 from health.compaction.terms.reasons import Reason
 from health.models import CompactionRun

@@ -7,8 +7,8 @@ no number mixes the two.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 from statistics import fmean, stdev
@@ -103,25 +103,25 @@ class Figures:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pair:
-    """An agent with an LLM. One that was deleted since has no name, and no chart."""
+class Row:
+    """The numbers of an agent with an LLM, of which one that was deleted since has no name; or of all (`is_total`)."""
 
-    agent: Agent | None
-    llm: LLM | None
     figures: Figures
-
-    @property
-    def key(self) -> Key:
-        return (self.agent.pk if self.agent else None, self.llm.pk if self.llm else None)
+    agent: Agent | None = None
+    llm: LLM | None = None
+    took: Durations | None = None
+    estimate_error: EstimateError | None = None
+    is_total: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """`left_out`: how many pairs are not shown; they count in the total."""
+    """`left_out`: how many pairs are not shown; they count in the total. `sample`: the newest runs of all pairs."""
 
-    pairs: tuple[Pair, ...]
-    total: Figures
-    left_out: int = 0
+    pairs: tuple[Row, ...]
+    total: Row
+    left_out: int
+    sample: RunSample
 
 
 def table(scope: Scope) -> Table:
@@ -130,14 +130,16 @@ def table(scope: Scope) -> Table:
     for found in (_readings(scope), _events(scope), _runs(scope)):
         for key, values in found.items():
             parts[key] |= values
-    rows = [(key, Figures(**values)) for key, values in parts.items()]
-    rows.sort(key=lambda row: (-row[1].trouble, -row[1].generations))
-    pairs = tuple(_named(rows[:MOST_PAIRS]))
-    left_out = (figures for _key, figures in rows[MOST_PAIRS:])
+    counted = [(key, Figures(**values)) for key, values in parts.items()]
+    counted.sort(key=lambda pair: (-pair[1].trouble, -pair[1].generations))
+    runs = sample(scope)
+    pairs = tuple(_rows(counted[:MOST_PAIRS], runs))
+    every = [*(row.figures for row in pairs), *(figures for _key, figures in counted[MOST_PAIRS:])]
     return Table(
         pairs=pairs,
-        total=_total([*(pair.figures for pair in pairs), *left_out]),
-        left_out=max(0, len(rows) - MOST_PAIRS),
+        total=Row(figures=_total(every), took=runs.all_took, is_total=True),
+        left_out=max(0, len(counted) - MOST_PAIRS),
+        sample=runs,
     )
 
 
@@ -197,23 +199,24 @@ def _total(every: Iterable[Figures]) -> Figures:
 
 
 def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    found: defaultdict[str, int] = defaultdict(int)
-    for one in counts:
-        for name, count in one.items():
-            found[name] += count
-    return dict(found)
+    return dict(sum(map(Counter, counts), start=Counter[str]()))
 
 
-def _named(found: Iterable[tuple[Key, Figures]]) -> Iterable[Pair]:
+def _rows(found: Sequence[tuple[Key, Figures]], runs: RunSample) -> Iterator[Row]:
     """Add agent, LLM and whether they are guarded now. Grouping many rows by names would be slow, so keys come
     first."""
-    found = tuple(found)
     agents = Agent.objects.in_bulk({agent for (agent, _llm), _figures in found if agent})
     llms = LLM.objects.select_related("provider").in_bulk({llm for (_agent, llm), _figures in found if llm})
+    errors = estimate_errors(llms.values())
     for (agent_id, llm_id), figures in found:
         agent, llm = agents.get(agent_id or 0), llms.get(llm_id or 0)
-        is_guarded = bool(agent and llm and may_be_guarded(Dialog(agent=agent, llm=llm)))
-        yield Pair(agent=agent, llm=llm, figures=replace(figures, is_guarded=is_guarded))
+        yield Row(
+            agent=agent,
+            llm=llm,
+            figures=replace(figures, is_guarded=bool(agent and llm and may_be_guarded(Dialog(agent=agent, llm=llm)))),
+            took=runs.took.get((agent_id, llm_id)),
+            estimate_error=errors.get(llm_id or 0),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,45 +295,6 @@ def _seconds(steps: Iterable[Mapping[str, Any]]) -> float:
 def _share(rising: Sequence[float], share: float) -> float:
     """The nearest-rank percentile: always one of the measured numbers."""
     return rising[ceil(share * len(rising)) - 1]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """The total has no pair."""
-
-    figures: Figures
-    took: Durations | None
-    estimate_error: EstimateError | None = None
-    pair: Pair | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rows:
-    """`left_out`: how many pairs are not shown. `sample` is of the newest runs of all pairs."""
-
-    pairs: tuple[Row, ...]
-    total: Row
-    left_out: int
-    sample: RunSample
-
-
-def rows(scope: Scope) -> Rows:
-    found, runs = table(scope), sample(scope)
-    estimate_error = estimate_errors({pair.llm for pair in found.pairs if pair.llm})
-    return Rows(
-        pairs=tuple(
-            Row(
-                pair=pair,
-                figures=pair.figures,
-                took=runs.took.get(pair.key),
-                estimate_error=estimate_error.get(pair.key[1] or 0),
-            )
-            for pair in found.pairs
-        ),
-        total=Row(figures=found.total, took=runs.all_took),
-        left_out=found.left_out,
-        sample=runs,
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ from django.views.decorators.http import require_POST, require_safe
 from dialogs.common.errors import DialogError
 from dialogs.context.chart import HEADROOM, Tick, short
 from dialogs.learning import writes as service
-from dialogs.learning.reads.figures import Row, rows
+from dialogs.learning.reads.figures import Row, table
 from dialogs.learning.reads.proposals import decided_proposals, open_proposals
 from dialogs.learning.reads.series import Pattern, Point, Scope, Series, patterns, series
 from dialogs.learning.views.events import PERIODS, EventQuery
@@ -53,7 +53,7 @@ class ShownRow(Row):
 @require_safe
 def insights(request: HttpRequest) -> HttpResponse:
     asked, is_all, scope = _asked(request)
-    found = rows(scope)
+    found = table(scope)
     owned = {} if is_all else {"owner": scope.owner_id}
     begun, made = Dialog.objects.filter(**owned), Generation.objects.filter(dialog__in=Dialog.objects.filter(**owned))
     shown = [_shown(row, asked, is_all) for row in found.pairs]
@@ -100,10 +100,9 @@ def _asked(request: HttpRequest) -> tuple[EventQuery, bool, Scope]:
 
 
 def _shown(row: Row, asked: EventQuery, is_all: bool) -> ShownRow:
-    agent, llm = row.pair.key if row.pair else (None, None)
-    if not agent or not llm:
+    if not row.agent or not row.llm:
         return ShownRow(**vars(row))
-    own = {"agent": agent, "llm": llm, "all": 1 if is_all else ""}
+    own = {"agent": row.agent.pk, "llm": row.llm.pk, "all": 1 if is_all else ""}
     return ShownRow(**vars(row), url=asked.url("insights", **own) + "#chart", chart=asked.url("insights_chart", **own))
 
 

@@ -16,8 +16,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dialogs.learning.what_if import work as service
-from dialogs.learning.what_if.variants import (
+from dialogs.learning import what_if as service
+from dialogs.learning.variants import (
     CHAINS,
     LIMITS,
     MOST_DIALOGS,
@@ -30,7 +30,7 @@ from dialogs.learning.what_if.variants import (
     variants,
     what_if_of,
 )
-from dialogs.learning.what_if.work import first_row, perform
+from dialogs.learning.what_if import first_row, perform
 from dialogs.models import Agent
 from dialogs.transcript.views import key_in, person_of
 from health.compaction.strategies import REGISTRY

@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.core.serializers.json import DjangoJSONEncoder
 
 from dialogs.compaction.reads.context_state import context_state
-from dialogs.context.reads.task_snapshot import context_stats, snapshot_for_programs
+from dialogs.context.reads import context_stats, snapshot_for_programs
 from dialogs.llms.counter import counter_of
 from dialogs.models import Dialog, Message
 from dialogs.transcript.reads.archived_messages import archived_ids

@@ -7,14 +7,16 @@ here; then the dialogs on the page, and their readings.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import BigIntegerField, Exists, F, OuterRef, Q, QuerySet, Subquery, UUIDField
 from django.db.models.functions import JSONObject, Substr
+from django.utils import timezone
+from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 
 from dialogs.common.errors import headline
@@ -81,13 +83,23 @@ class DashboardRow:
     def key(self) -> str:
         return repr((self.dialog.title, self.glance, self.meter, self.doing, self.last_words, self.freed))
 
+    @property
+    def level(self) -> str:
+        """ "" before the first reading."""
+        return self.glance.level
 
-@dataclass(frozen=True, kw_only=True)
-class StateCounts:
-    """How many dialogs have each level, and how many each state (`doing`)."""
+    @property
+    def has_meter(self) -> bool:
+        """Can the meter show anything: a measured number, or at least the window?"""
+        return self.meter.prompt_tokens is not None or self.meter.context_window is not None
 
-    levels: tuple[tuple[str, int], ...]
-    doing: tuple[tuple[str, int], ...]
+    @property
+    def age(self) -> str:
+        """Relative, because the server does not know the reader's time zone."""
+        since = self.dialog.active_at
+        if timezone.now() - since < timedelta(minutes=1):
+            return _("just now")
+        return _("%(age)s ago") % {"age": timesince(since, depth=1)}
 
 
 class OverviewColumns(NamedTuple):
@@ -187,13 +199,11 @@ def _newest_generation(**columns: str) -> Subquery:
     return Subquery(made.values(told=JSONObject(**columns))[:1])
 
 
-def strip(all_of_them: Sequence[DialogOverview]) -> StateCounts:
-    """The counts for the strip, without zeros."""
-    levels, doing = Counter(one.level for one in all_of_them), Counter(one.doing for one in all_of_them)
-    return StateCounts(
-        levels=tuple((level, levels[level]) for level in LEVELS if levels[level]),
-        doing=tuple((kind, doing[kind]) for kind in DOING if doing[kind]),
-    )
+def strip(all_of_them: Sequence[DialogOverview]) -> Iterator[tuple[str, str, int]]:
+    """The counts for the strip, without zeros: (`doing` or `level`, its word, how many dialogs)."""
+    for kind, words in (("doing", DOING), ("level", LEVELS)):
+        counts = Counter(getattr(one, kind) for one in all_of_them)
+        yield from ((kind, word, counts[word]) for word in words if counts[word])
 
 
 def choices(all_of_them: Iterable[DialogOverview]) -> dict[str, list[tuple[int, str]]]:

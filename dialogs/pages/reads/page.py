@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet, UUIDField
+from django.db.models import OuterRef, QuerySet, Subquery, UUIDField
 
 from dialogs.compaction.reads.compaction_card import compaction_card
-from dialogs.context.reads.task_snapshot import task_snapshot
+from dialogs.context.reads import task_snapshot
 from dialogs.llms.reads import missing_key
-from dialogs.models import LLM, ApiKey, ClientConversation, Dialog, Generation, Reminder
+from dialogs.models import LLM, ClientConversation, Dialog, Generation, Reminder
 from dialogs.models.dialog import PausedBy
 from dialogs.pages.reads.rows import AttemptRow
 from dialogs.pages.reads.transcript import SHOWN_ROWS, present_kinds, transcript
@@ -35,7 +33,7 @@ def dialog_parts(dialog: Dialog, *, limit: int | None = SHOWN_ROWS) -> dict[str,
     has = present_kinds(dialog)
     rests = "" if dialog.is_client_driven else rest_reason(dialog)
     shown, driven = transcript(dialog, limit=limit, has=has), driven_by(dialog)
-    takes_notes = (driven is None or driven.has_notebook) and offers_notes(dialog)
+    takes_notes = (driven is None or driven.offers_recall) and offers_notes(dialog)
     return {
         "dialog": dialog,
         "driven": driven,
@@ -93,35 +91,10 @@ def _removed(dialog_id: Any) -> QuerySet[Reminder]:
     return removed.order_by("-removed_at", "-number")[:SHOWN_REMOVED]
 
 
-@dataclass(frozen=True, kw_only=True)
-class DrivingClient:
-    """`model` is the id that was asked for, `chat` the client's own name of the conversation, where it says one."""
-
-    key: ApiKey | None
-    model: str
-    tools: int
-    chat: str
-    asked_at: datetime | None
-    # Whether the client's model may keep reminders.
-    has_notebook: bool
-
-
-def driven_by(dialog: Dialog) -> DrivingClient | None:
-    """None where people write in the browser."""
+def driven_by(dialog: Dialog) -> ClientConversation | None:
+    """The client, with when it `asked_at` last, also without new messages; None where people write in the browser."""
     if not dialog.is_client_driven:
         return None
-    client = ClientConversation.objects.select_related("api_key").get(dialog=dialog)
-    return DrivingClient(
-        key=client.api_key,
-        model=client.model,
-        tools=len(client.tools),
-        chat=client.chat,
-        asked_at=_newest_request(dialog),
-        has_notebook=client.offers_recall,
-    )
-
-
-def _newest_request(dialog: Dialog) -> datetime | None:
-    """The time of the client's newest request, also of one without new messages, such as another try."""
-    made = Generation.objects.filter(dialog=dialog).order_by("-pk")
-    return made.values_list("started_at", flat=True).first()
+    made = Generation.objects.filter(dialog=OuterRef("dialog")).order_by("-pk")
+    clients = ClientConversation.objects.select_related("api_key")
+    return clients.annotate(asked_at=Subquery(made.values("started_at")[:1])).get(dialog=dialog)

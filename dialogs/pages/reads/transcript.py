@@ -39,7 +39,7 @@ from dialogs.pages.reads.rows import (
     hidden_or_shortened,
 )
 from dialogs.transcript.attachments import Attachment, attachments_of
-from dialogs.transcript.model_view import lineage_of
+from dialogs.transcript.model_view import left_out, lineage_of, shortened_ids
 from dialogs.transcript.reads.courses import (
     SHOWN_COURSES,
     EarlierCourse,
@@ -51,7 +51,6 @@ from dialogs.transcript.reads.courses import (
     id_slice,
 )
 from dialogs.transcript.reads.tool_calls import CallRow, call_rows
-from dialogs.transcript.trimmed_history import left_out, shortened_ids
 from dominds.prepared import Many, prepared
 from health.models import CleanupTask, CompactionRun, ContextEvent
 

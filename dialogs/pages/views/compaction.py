@@ -28,7 +28,7 @@ from dialogs.pages.views.manage import confirm
 from dialogs.transcript.views import number_or_zero, of_dialog, person_of
 from dialogs.turns.reads.events import assignable, tasks_for
 from dialogs.turns.writes import events as service
-from dialogs.turns.writes.over_hits import decline, dismiss
+from dialogs.turns.writes.events import decline, dismiss
 
 TEXT = "text-"
 _RESET_QUESTION: dict[str, Promise | str] = {

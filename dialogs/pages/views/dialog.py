@@ -30,15 +30,7 @@ from dialogs.pages.writes import change_llm
 from dialogs.transcript.attachments import attached_image
 from dialogs.transcript.reads.courses import current_course, earlier_course
 from dialogs.transcript.reads.tool_calls import whole_result
-from dialogs.transcript.views import (
-    View,
-    number_or_zero,
-    of_dialog,
-    person_of,
-    render_part,
-    way_back,
-    whole_text,
-)
+from dialogs.transcript.views import View, number_or_zero, of_dialog, person_of, render_part, way_back, whole_text
 from dialogs.transcript.writes.marks import set_pin, set_priority
 from dialogs.turns.writes import messages as service
 

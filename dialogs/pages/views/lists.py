@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from hashlib import sha256
 from typing import Any, cast
 from urllib.parse import urlencode
@@ -15,10 +14,8 @@ from django.db.models import BigIntegerField, QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.cache import patch_vary_headers
 from django.utils.functional import Promise
-from django.utils.timesince import timesince
 from django.utils.translation import get_language, gettext_lazy
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
@@ -66,24 +63,6 @@ class DialogItem(DashboardRow):
     @property
     def snippet(self) -> str:
         return snippet(self.found.content, query_words(self.searched)) if self.found else ""
-
-    @property
-    def level(self) -> str:
-        """ "" before the first reading."""
-        return self.glance.level
-
-    @property
-    def has_meter(self) -> bool:
-        """Can the meter show anything: a measured number, or at least the window?"""
-        return self.meter.prompt_tokens is not None or self.meter.context_window is not None
-
-    @property
-    def age(self) -> str:
-        """Relative, because the server does not know the reader's time zone."""
-        since = self.dialog.active_at
-        if timezone.now() - since < timedelta(minutes=1):
-            return _("just now")
-        return _("%(age)s ago") % {"age": timesince(since, depth=1)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,14 +211,9 @@ def _socket_url(asked: ListQuery, items: list[DialogItem], counted: list[StateCo
 
 def _strip(every: list[DialogOverview], asked: ListQuery) -> list[StateCount]:
     """The counts above the list, each a link that sets or clears its filter."""
-    counts = strip(every)
-    of_kinds = (("doing", counts.doing), ("level", counts.levels))
     return [
-        StateCount(
-            kind=kind, name=name, count=count, url=asked.url(shown=STEP, **{kind: "" if is_on else name}), is_on=is_on
-        )
-        for kind, values in of_kinds
-        for name, count in values
+        StateCount(kind, name, count, url=asked.url(shown=STEP, **{kind: "" if is_on else name}), is_on=is_on)
+        for kind, name, count in strip(every)
         for is_on in (getattr(asked, kind) == name,)
     ]
 

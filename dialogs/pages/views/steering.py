@@ -15,7 +15,7 @@ from django.views.decorators.cache import never_cache
 
 from dialogs.agents import writes
 from dialogs.compaction.reads.budget import own_tools_of
-from dialogs.context.reads.task_snapshot import task_snapshot
+from dialogs.context.reads import task_snapshot
 from dialogs.driver.writes.courses import return_to_earlier, set_handover_away, size_of_earlier, start_course
 from dialogs.llms.words import switched_off
 from dialogs.models import Dialog

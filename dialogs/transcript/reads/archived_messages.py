@@ -12,9 +12,8 @@ from itertools import chain
 from uuid import UUID
 
 from dialogs.models import Course, Dialog, Message
-from dialogs.transcript.model_view import is_in_force, kept_since
+from dialogs.transcript.model_view import is_in_force, kept_since, left_out
 from dialogs.transcript.reads.courses import earlier_ids
-from dialogs.transcript.trimmed_history import left_out
 from health.models import CompactionRun
 
 # Messages of one course, oldest first: the number of each in its dialog, by id.

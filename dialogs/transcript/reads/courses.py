@@ -13,7 +13,7 @@ from django.db.models.functions import Coalesce, Left
 
 from dialogs.models import Course, Dialog, Message
 from dialogs.models.message import MessageOrigin, Role
-from dialogs.transcript.reads.path import messages_by_id, read_tree
+from dialogs.transcript.reads.path import messages_by_id, read_tree, upward
 from dominds.prepared import prepared
 
 SHOWN_COURSES = 20
@@ -85,12 +85,7 @@ def id_slice(*, course_id: int, last_id: int) -> IdSlice:
     found: dict[int, tuple[int | None, bool]] = {
         pk: (parent_id, role == Role.TOOL and call is not None) for pk, parent_id, role, call in _places(course_id)
     }
-    ids: list[int] = []
-    at: int | None = last_id
-    while at in found:
-        ids.append(at)
-        at = found[at][0]
-    ids.reverse()
+    ids = list(upward(last_id, {pk: parent_id for pk, (parent_id, _is_result) in found.items()}))[::-1]
     # A client may send a result of a call that it does not send: that stands for itself.
     return IdSlice(tuple(ids), tuple(pk for pk in ids if not found[pk][1]))
 

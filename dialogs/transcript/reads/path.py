@@ -19,6 +19,13 @@ from dominds.prepared import Many, prepared
 from health.models import CompactionRun
 
 
+def upward(at: int | None, parents: Mapping[int, int | None]) -> Iterator[int]:
+    """The ids from this message towards the root, as far as their parents are known."""
+    while at is not None and at in parents:
+        yield at
+        at = parents[at]
+
+
 @dataclass(frozen=True)
 class Tree:
     """The ids of a dialog's messages, by parent. No texts are read."""
@@ -28,11 +35,7 @@ class Tree:
 
     def path(self, leaf: int | None) -> tuple[int, ...]:
         """Message ids from the root to `leaf`."""
-        ids: list[int] = []
-        while leaf is not None:
-            ids.append(leaf)
-            leaf = self.parents[leaf]
-        return tuple(reversed(ids))
+        return tuple(upward(leaf, self.parents))[::-1]
 
     def siblings(self, message_id: int) -> tuple[int, ...]:
         """All versions of one message, itself included, oldest first."""
@@ -57,17 +60,8 @@ def messages_by_id(ids: Iterable[int]) -> tuple[Message, ...]:
 
 # The columns that are read where many messages are read.
 _COLUMNS = (
-    "id",
-    "course_id",
-    "seq",
-    "parent_id",
-    "turn",
-    "role",
-    "origin",
-    "content",
-    "parts",
-    "cut_short",
-    "created_at",
+    *("id", "course_id", "seq", "parent_id", "turn", "role", "origin"),
+    *("content", "parts", "cut_short", "created_at"),
 )
 
 
@@ -147,12 +141,8 @@ def _later(dialog_id: Any, seq: Any) -> QuerySet[Message, Any]:
 
 
 def _path_to(run: CompactionRun, leaf: Message, parents: Mapping[int, int | None]) -> list[int] | None:
-    path: list[int] = []
-    at: int | None = leaf.pk
-    while at is not None and at in parents:
-        path.append(at)
-        at = parents[at]
-    return path[::-1] if at == run.leaf_id else None
+    path = list(upward(leaf.pk, parents))
+    return path[::-1] if (parents[path[-1]] if path else leaf.pk) == run.leaf_id else None
 
 
 def with_continuations(messages: Iterable[Message], leaf: Message) -> tuple[Message, ...]:

@@ -29,16 +29,8 @@ from health import reward_log
 
 # The columns that change when an answer becomes due.
 WANTED = (
-    "wake_seq",
-    "answer_due",
-    "stop_requested",
-    "active_at",
-    "current_leaf",
-    "last_seq",
-    "archived_at",
-    "paused_by",
-    "crashes",
-    "counted_from",
+    *("wake_seq", "answer_due", "stop_requested", "active_at", "current_leaf", "last_seq"),
+    *("archived_at", "paused_by", "crashes", "counted_from"),
 )
 
 

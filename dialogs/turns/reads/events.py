@@ -61,12 +61,7 @@ class EventFilter:
     since: datetime | None = None
 
     def of(self, events: QuerySet[ContextEvent]) -> QuerySet[ContextEvent]:
-        wanted = {
-            "code": self.code,
-            "agent": self.agent_id,
-            "llm": self.llm_id,
-            "happened_at__gte": self.since,
-        }
+        wanted = {"code": self.code, "agent": self.agent_id, "llm": self.llm_id, "happened_at__gte": self.since}
         return events.filter(**{name: value for name, value in wanted.items() if value})
 
 

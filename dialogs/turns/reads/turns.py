@@ -155,10 +155,7 @@ def _in_vain(dialog: Dialog, result: Message) -> int:
     return sum(1 for _ in takewhile(lambda near: nearest[0] <= near < len(UNMADE), nearest))
 
 
-DRIVEN = (
-    *("agent", "llm__provider", "llm__bounds", "llm__calibration"),
-    *("client", "current_leaf__course__head_run"),
-)
+DRIVEN = ("agent", "llm__provider", "llm__bounds", "llm__calibration", "client", "current_leaf__course__head_run")
 # Large columns of the applied run that no request is built from; they grow with the course.
 NOT_SENT = tuple(f"current_leaf__course__head_run__{name}" for name in LARGE if name != "view")
 

@@ -19,8 +19,7 @@ from dialogs.models import Blob, Course, Dialog, Generation, Message
 from dialogs.models.agent import WhenFull
 from dialogs.models.dialog import OwnTools, PausedBy
 from dialogs.models.message import MessageOrigin, Role
-from dialogs.providers.base import ContextOverflow
-from dialogs.providers.chat_messages import ToolCall
+from dialogs.providers.base import ContextOverflow, ToolCall
 from dialogs.transcript.writes.dialog_row import add_message, close_answer, save
 from dialogs.turns.prompts import DONE_MARK
 from dialogs.turns.writes import autonomous, remediation

@@ -25,7 +25,7 @@ from dialogs.turns.reads.turns import dialog_to_drive
 from dominds.prepared import prepared
 
 if TYPE_CHECKING:
-    from dialogs.providers.chat_messages import ToolCall as AskedCall
+    from dialogs.providers.base import ToolCall as AskedCall
 
 Status = ToolCall.Status
 MAX_RESULT_CHARS = 200_000

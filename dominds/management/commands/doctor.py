@@ -24,6 +24,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.db import DatabaseError, connection
 from django.db.migrations.exceptions import InconsistentMigrationHistory
 
+from dialogs.compaction.settings.checking import limit_warnings
 from dialogs.llms.reads import configured, list_providers, missing_key, settings_for
 from dialogs.llms.words import better_as_ollama, command_for_ollama, kept_by_llm
 from dialogs.llms.writes.catalogue import ignored_values
@@ -37,7 +38,7 @@ from dominds.data_packages import missing_vocabularies
 from dominds.supervisor import lock, prepare, probes, valkey
 from dominds.supervisor.lock import CannotStart
 from dominds.supervisor.valkey import is_embedded, program
-from health.monitor.levels import context_window, thresholds
+from health.monitor.levels import context_window
 
 LOCAL_HOSTS = {"127.0.0.1", "localhost", "::1", None}
 # How long to wait for workers: first try, and second one, since they have low priority on a busy machine.
@@ -244,25 +245,10 @@ def overflow(llms: list[LLM]) -> Iterator[CheckResult]:
 
 
 def of_one_llm(llm: LLM) -> Iterator[CheckResult]:
-    name, numbers = f"limits of {llm.slug}", configured(llm)
-    window = context_window(numbers)
-    if window is None:
-        yield note(name, "window unknown, so its level is too", fix="`read limits now` in the admin, or type it in")
-        return
-    ceilings = thresholds(numbers, window=window)
-    if ceilings.optimal_max_tokens >= ceilings.critical_max_tokens:
-        yield wrong(
-            name,
-            f"caution begins at {ceilings.optimal_max_tokens:,}, critical at {ceilings.critical_max_tokens:,}: "
-            "no room for caution",
-            fix="lower optimal_max_tokens in the admin",
-        )
-    if ceilings.critical_max_tokens > window:
-        yield wrong(
-            name,
-            f"critical begins at {ceilings.critical_max_tokens:,}, above the window of {window:,}",
-            fix="lower critical_max_tokens in the admin",
-        )
+    numbers = configured(llm)
+    state = note if context_window(numbers) is None else wrong
+    for odd in limit_warnings(llm.slug, numbers):
+        yield state(f"limits of {llm.slug}", odd.msg, fix=odd.hint or "")
 
 
 def examine() -> Iterator[CheckResult]:

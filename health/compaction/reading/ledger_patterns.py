@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from enum import StrEnum
 
-from health.compaction.reading.lasting import is_for_once, lasts
+from health.compaction.reading.lasting import is_for_once, lasts, tells_of_a_lack
 from health.compaction.reading.text import of_text, one_of
 
 
@@ -242,6 +242,8 @@ def kind_of_sentence(sentence: str) -> EntryKind | None:
         return EntryKind.RULE
     if is_for_once(sentence):
         kinds -= {EntryKind.RULE}
+    if tells_of_a_lack(sentence):
+        kinds |= {EntryKind.CONSTRAINT}
     return min(kinds, key=_WORTH.__getitem__) if kinds else None
 
 

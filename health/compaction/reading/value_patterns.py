@@ -344,7 +344,7 @@ def stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
-COMMON = frozenset(map(stem, PLAIN.split())) | STOPWORDS
+COMMON = frozenset(map(stem, (*PLAIN.split(), *STOPWORDS))) | STOPWORDS
 # What is paid for a thing is told of the thing, unless something else is.
 PAID = frozenset(("rent", "fee"))
 ATTRIBUTES = frozenset(

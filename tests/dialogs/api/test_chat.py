@@ -9,7 +9,7 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from dialogs.models import Blob, Dialog, Generation, Message
-from dialogs.transcript.writes.standing_rules import lay_down
+from dialogs.transcript.writes.marks import lay_down
 from health.models import HealthReading
 from tests.dialogs.api.conftest import Client, Play, a_tool, assistant, calling, said, text_of, user
 

@@ -16,7 +16,7 @@ from asgiref.sync import sync_to_async
 from dialogs.api import reading, turn
 from dialogs.api.speculation import SpeculativeRequest
 from dialogs.models import Dialog, Generation, Message, PrefixNode
-from dialogs.providers.chat_messages import ChatMessage, ChatRequest
+from dialogs.providers.base import ChatMessage, ChatRequest
 from dialogs.providers.scripted import Scripted
 from tests.dialogs.api.conftest import Client, Play, assistant, said, text_of, user
 

@@ -8,8 +8,8 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from dialogs.models import Dialog, Generation, Provider
-from dialogs.providers import slots
-from dialogs.providers.slots import slot
+from dialogs.providers import pool
+from dialogs.providers.pool import slot
 from dialogs.turns.writes.messages import request_stop
 from tests.dialogs.api.conftest import Client, Play, said, text_of, user
 
@@ -19,7 +19,7 @@ CHORE = {"X-Dominds-Task": "title_generation"}
 
 @pytest.fixture(autouse=True)
 def one_at_a_time(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slots, "ASK_EVERY_SECONDS", 0.05)
+    monkeypatch.setattr(pool, "ASK_EVERY_SECONDS", 0.05)
     provider.max_concurrent = 1
     provider.save()
 

@@ -9,8 +9,7 @@ from asgiref.sync import sync_to_async
 
 from dialogs.models import Dialog, Message
 from dialogs.providers.anthropic import wire_request
-from dialogs.providers.base import ProviderError
-from dialogs.providers.chat_messages import ChatMessage, ChatRequest
+from dialogs.providers.base import ChatMessage, ChatRequest, ProviderError
 from health.compaction.reading.pairing import NO_RESULT, STRAY_RESULT
 from health.models import CompactionRun
 from tests.client_dialogs import picture

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from dialogs.api.canonical import ClientRequest
 from dialogs.api.reads.clients import longest_known
-from dialogs.api.requests import ClientRequest
 from dialogs.api.speculation import SpeculativeRequest, speculate
 from dialogs.api.writes.client_turns import Target, direct_agent
 from dialogs.context.border import chat_request, read_context
 from dialogs.context.estimate import offered_tools
 from dialogs.models import LLM, Agent, ApiKey, Course, Dialog
 from dialogs.models.provider import ProviderKind
-from dialogs.providers.chat_messages import ChatRequest
+from dialogs.providers.base import ChatRequest
 from dialogs.transcript.reads.path import course_branch
 from dialogs.turns.reads.turns import dialog_to_drive
 from health.loops import EVERY_CALLS

@@ -92,15 +92,8 @@ def test_what_a_server_said_that_it_is_counts_more_than_its_port(server: Upstrea
     hidden.base_url, other.base_url = "http://127.0.0.1:8000/v1", "http://127.0.0.1:11434/v1"
     assert not cuts_silently(LLM(provider=hidden))
     assert cuts_silently(LLM(provider=other))
-
-
-def test_a_server_at_ollamas_port_that_is_none_is_believed(server: Upstream) -> None:
-    server.on("/v1/models", models("tiny", max_model_len=8192))
-    run("provider", "add", "openai", server.url, "--name", "other")
-    provider = Provider.objects.get()
-    provider.base_url = provider.asked_at_url = "http://127.0.0.1:11434/v1"
-
-    assert not cuts_silently(LLM(provider=provider))
+    other.asked_at_url = other.base_url  # somebody asked there, and it is none
+    assert not cuts_silently(LLM(provider=other))
 
 
 def test_an_ollama_is_known_by_its_words_where_its_version_is_not_told(server: Upstream) -> None:
@@ -174,8 +167,10 @@ def test_a_mistake_is_one_clear_line(provider: Provider, words: tuple[str, ...],
     assert Provider.objects.count() == 1
 
 
-def test_checking_records_the_windows(server: Upstream) -> None:
-    add_llm(provider=add_provider(name="local", kind="openai", base_url=server.url), model_id="tiny")
+def test_checking_records_the_windows_and_tells_a_model_that_the_server_does_not_know(server: Upstream) -> None:
+    local = add_provider(name="local", kind="openai", base_url=server.url)
+    add_llm(provider=local, model_id="tiny")
+    add_llm(provider=local, model_id="gone")
     server.on("/v1/models", models("tiny", max_model_len=4096))
 
     said = run("provider", "check")
@@ -183,13 +178,7 @@ def test_checking_records_the_windows(server: Upstream) -> None:
     assert "  tiny: window 4,096 from the server, 409 kept for the answer; compaction from ≈2,900 tokens on" in said
     assert "✓ local: The provider answers" in said
     assert "  tiny: Context window: 4,096 tokens, read from the server." in said
-    assert LLM.objects.get().context_length == 4096
-
-
-def test_checking_tells_a_model_that_the_server_does_not_know(server: Upstream) -> None:
-    add_llm(provider=add_provider(name="local", kind="openai", base_url=server.url), model_id="gone")
-    server.on("/v1/models", models("tiny"))
-
+    assert LLM.objects.get(model_id="tiny").context_length == 4096
     assert "  gone: The server does not list a model called 'gone'." in run("provider", "check", "local")
 
 
@@ -214,11 +203,6 @@ def test_a_service_without_its_key_is_not_asked(db: None) -> None:
     assert run("provider", "check") == "- hosted: no key: NEVER_SET_KEY is not set\n"
 
 
-def test_checking_an_unknown_name_says_so(db: None) -> None:
-    with pytest.raises(CommandError, match="no provider called 'nobody'"):
-        run("provider", "check", "nobody")
-
-
 def test_listing_shows_services_models_and_windows(llm: LLM) -> None:
     add_provider(name="hosted", kind="openai", base_url=DEAD, api_key_env="NEVER_SET_KEY")
 
@@ -234,3 +218,5 @@ def test_listing_shows_services_models_and_windows(llm: LLM) -> None:
 def test_nothing_to_show_is_said(db: None) -> None:
     assert run("provider", "list") == "There is no provider yet.\n"
     assert run("provider", "check") == "There is no provider to check.\n"
+    with pytest.raises(CommandError, match="no provider called 'nobody'"):
+        run("provider", "check", "nobody")

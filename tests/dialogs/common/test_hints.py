@@ -84,15 +84,6 @@ def hears(dialog_id: UUID, tell: Any) -> dict[str, Any]:
     return async_to_sync(listen)()
 
 
-def test_a_browser_is_sent_the_answer_so_far_from_where_the_database_ends() -> None:
-    dialog_id = uuid4()
-
-    event = hears(dialog_id, lambda: stream_state(dialog_id, generation_id=7, seq=3, text="a", reasoning="Hm", at=5))
-
-    text, thoughts = {"text": "a", "at": 5}, {"reasoning": "Hm", "thought_at": 0}
-    assert event == {"type": "dialog.stream", "generation": 7, "seq": 3, **text, **thoughts}
-
-
 def test_a_browser_hears_that_its_dialog_changed() -> None:
     dialog_id = uuid4()
 
@@ -133,20 +124,14 @@ def test_of_all_that_changes_within_a_moment_redis_is_asked_once(monkeypatch: py
     assert asked == [3]
 
 
-def test_a_large_answer_fits_into_one_hint() -> None:
-    dialog_id, text = uuid4(), "过敏" * 250_000
-
-    event = hears(dialog_id, lambda: stream_state(dialog_id, generation_id=1, seq=1, text=text, reasoning=""))
-
-    assert event["text"] == text
-
-
-def test_a_turn_is_queued_for_the_workers(queued: Any) -> None:
+@pytest.mark.parametrize("text", ["a", "过敏" * 250_000], ids=["short", "long"])
+def test_a_browser_is_sent_the_answer_so_far_from_where_the_database_ends_in_one_hint(text: str) -> None:
     dialog_id = uuid4()
 
-    assert queue_drive(dialog_id)
+    event = hears(dialog_id, lambda: stream_state(dialog_id, generation_id=7, seq=3, text=text, reasoning="Hm", at=5))
 
-    assert queued() == [dialog_id]
+    said, thoughts = {"text": text, "at": 5}, {"reasoning": "Hm", "thought_at": 0}
+    assert event == {"type": "dialog.stream", "generation": 7, "seq": 3, **said, **thoughts}
 
 
 @pytest.mark.django_db(transaction=True)
@@ -154,19 +139,15 @@ def test_workers_hear_of_a_turn_only_when_it_is_stored(queued: Any) -> None:
     dialog_id = uuid4()
 
     with transaction.atomic():
-        drive_on_commit(dialog_id)
-        assert queued() == []
-
-    assert queued() == [dialog_id]
-
-
-@pytest.mark.django_db(transaction=True)
-def test_what_is_not_stored_is_not_told(queued: Any) -> None:
-    with transaction.atomic():
         drive_on_commit(uuid4())
         transaction.set_rollback(True)
+    with transaction.atomic():
+        drive_on_commit(dialog_id)
+        assert queued() == []
+    assert queued() == [dialog_id]
 
-    assert queued() == []
+    assert queue_drive(dialog_id)
+    assert queued() == [dialog_id]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -16,7 +16,7 @@ from dialogs.compaction.writes.view_changes import redo, undo
 from dialogs.context.border import chat_request
 from dialogs.context.estimate import next_context, present_context
 from dialogs.context.material import Material, material
-from dialogs.context.reads.sent import seen_by_generation
+from dialogs.context.reads import seen_by_generation
 from dialogs.models import Dialog, Generation, Message
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.pages.reads.rows import MessageRow

@@ -12,7 +12,7 @@ from dialogs.context.beginning import Beginning, StandingTexts
 from dialogs.context.border import Context, chat_request
 from dialogs.models import LLM, Agent, Dialog, Message, ToolCall
 from dialogs.models.message import MessageOrigin, Role
-from dialogs.providers.chat_messages import ChatMessage, ChatRequest
+from dialogs.providers.base import ChatMessage, ChatRequest
 
 QUESTION = Message(role=Role.USER, origin=MessageOrigin.TYPED, content="Hello")
 ANSWER = Message(role=Role.ASSISTANT, origin=MessageOrigin.AGENT, content="Hi.", parts={"reasoning": "A greeting."})

@@ -40,17 +40,7 @@ def a_view(dialog: Dialog, *entries: Entry) -> CompactionRun:
     return run
 
 
-def test_every_message_is_a_unit_under_its_own_id(dialog: Dialog) -> None:
-    guard(dialog)
-    said = a_history(dialog, pairs=3)
-
-    _run, found = begun(dialog)
-
-    assert [unit.id for unit in found.state.units] == ["system", *(str(message.pk) for message in said)]
-    assert all(found.said[str(message.pk)] == message.content for message in said)
-
-
-def test_marks_of_a_person_are_the_units_own(dialog: Dialog) -> None:
+def test_every_message_is_a_unit_under_its_own_id_with_the_marks_of_a_person(dialog: Dialog) -> None:
     guard(dialog)
     said = a_history(dialog, pairs=3)
     MessageMark.objects.create(message=said[1], pinned=True)
@@ -59,6 +49,8 @@ def test_marks_of_a_person_are_the_units_own(dialog: Dialog) -> None:
     _run, found = begun(dialog)
 
     by_id = {unit.id: unit for unit in found.state.units}
+    assert list(by_id) == [unit.id for unit in found.state.units] == ["system", *(str(one.pk) for one in said)]
+    assert all(found.said[str(message.pk)] == message.content for message in said)
     assert by_id[str(said[1].pk)].pinned
     assert by_id[str(said[2].pk)].priority is Priority.P1
 
@@ -161,35 +153,23 @@ def typed(dialog: Dialog, content: str) -> Message:
     return message
 
 
-def test_all_that_nobody_answered_yet_stays(dialog: Dialog) -> None:
+@pytest.mark.parametrize(
+    ("late", "stays"),
+    [
+        (["Write the report about WHALES.", "In French, please."], 0),
+        ([long_text(number, 32) for number in range(4)], 2),
+        (["And this.", long_text(5, 84), "In French, please."], 1),
+    ],
+    ids=["all", "of more than half of the room the newest", "one up to three quarters of the room"],
+)
+def test_what_nobody_answered_yet_stays(dialog: Dialog, late: list[str], stays: int) -> None:
     guard(dialog)
     a_history(dialog, pairs=3)
-    whales = typed(dialog, "Write the report about WHALES.")
-    typed(dialog, "In French, please.")
+    unanswered = [typed(dialog, text) for text in late]
 
     _run, found = begun(dialog)
 
-    assert [unit.id for unit in found.state.units if unit.pinned] == [str(whales.pk)]
-
-
-def test_of_what_is_more_than_half_of_the_room_the_newest_stays(dialog: Dialog) -> None:
-    guard(dialog)
-    a_history(dialog, pairs=3)
-    late = [typed(dialog, long_text(number, 32)) for number in range(4)]
-
-    _run, found = begun(dialog)
-
-    assert [unit.id for unit in found.state.units if unit.pinned] == [str(late[2].pk)]
-
-
-def test_one_that_nobody_answered_stays_up_to_three_quarters_of_the_room(dialog: Dialog) -> None:
-    guard(dialog)
-    a_history(dialog, pairs=3)
-    late = [typed(dialog, text) for text in ("And this.", long_text(5, 84), "In French, please.")]
-
-    _run, found = begun(dialog)
-
-    assert [unit.id for unit in found.state.units if unit.pinned] == [str(late[1].pk)]
+    assert [unit.id for unit in found.state.units if unit.pinned] == [str(unanswered[stays].pk)]
 
 
 def test_the_floor_of_a_view_knows_what_nobody_answered(dialog: Dialog) -> None:

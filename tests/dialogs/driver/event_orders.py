@@ -47,8 +47,8 @@ from dialogs.models import (
 from dialogs.models.dialog import OwnTools
 from dialogs.models.message import INSERTED, MessageOrigin
 from dialogs.pages.writes import change_llm
-from dialogs.providers.chat_messages import ChatMessage
-from dialogs.providers.chat_messages import ToolCall as CallOnTheWire
+from dialogs.providers.base import ChatMessage
+from dialogs.providers.base import ToolCall as CallOnTheWire
 from dialogs.providers.laws import shaped, without_calls
 from dialogs.providers.openai_compatible import wire_message
 from dialogs.transcript.writes.marks import set_pin, set_priority

@@ -9,9 +9,8 @@ from hypothesis.stateful import precondition, rule
 
 from dialogs.common.errors import DialogError
 from dialogs.compaction.work import perform
-from dialogs.compaction.writes.bring_back import bring_back
 from dialogs.compaction.writes.compaction import queue_run
-from dialogs.compaction.writes.manual_compaction import reset
+from dialogs.compaction.writes.manual_compaction import bring_back, reset
 from dialogs.compaction.writes.view_changes import undo
 from dialogs.context.estimate import next_context, present_context
 from dialogs.driver.writes.courses import return_to_earlier
@@ -21,8 +20,7 @@ from dialogs.models.message import INSERTED
 from dialogs.pages.writes import archive_dialog, restore_dialog, trash_dialog, unarchive_dialog
 from dialogs.transcript.reads.archived_messages import archived_ids
 from dialogs.transcript.writes.dialog_row import erase_dialog
-from dialogs.transcript.writes.marks import set_pin
-from dialogs.transcript.writes.standing_rules import lay_down, take_back
+from dialogs.transcript.writes.marks import lay_down, set_pin, take_back
 from dialogs.transfer import export_json, import_dialog
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes.messages import retry

@@ -10,7 +10,7 @@ from dialogs.agents.writes import add_reminder, remove_reminder, update_reminder
 from dialogs.driver.writes.courses import start_course
 from dialogs.models import Dialog
 from dialogs.models.reminder import Author
-from dialogs.transcript.writes.standing_rules import lay_down, take_back
+from dialogs.transcript.writes.marks import lay_down, take_back
 from tests.dialogs.driver.conftest import Play, ask_and_drive, calling, said
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -22,7 +22,7 @@ from dialogs.models import LLM, Agent, Course, Dialog, Generation, Message, Ques
 from dialogs.models.agent import WhenFull
 from dialogs.models.llm import Prefill
 from dialogs.models.message import MessageOrigin, Role
-from dialogs.providers.chat_messages import ChatMessage
+from dialogs.providers.base import ChatMessage
 from dialogs.transcript.reads.path import course_branch
 from dialogs.transcript.writes.dialog_row import add_message
 from dialogs.turns.prompts import prompt
@@ -156,29 +156,20 @@ def test_it_is_cut_at_nine_tenths_of_the_window_at_the_end_of_a_sentence_where_o
     assert texts(last)[-2].endswith(". and that is all.")
 
 
-def test_a_limit_below_the_window_cuts_no_answer(dialog: Dialog, play: Play) -> None:
-    guard(dialog, limit=3500, window=100_000)
-    a_history(dialog, pairs=8)
-    play(*STARTS_ANEW, {"text": words(3, 200)}, said(None, "Fine."))
+@pytest.mark.parametrize("window", [100_000, None])
+def test_a_limit_below_the_window_or_one_that_is_unknown_cuts_no_answer(
+    dialog: Dialog, play: Play, window: int | None
+) -> None:
+    guard(dialog, limit=3500, window=window)
+    a_history(dialog, pairs=4)
+    play({"text": words(3, 300)}, said(None, "Fine."))
 
     ask_and_drive(dialog, "Tell me everything.")
-    assert answers(dialog) == ["".join(words(3, 200))]
+    assert answers(dialog) == ["".join(words(3, 300))]
     assert not CompactionRun.objects.exists()
 
     ask_and_drive(dialog, "And now?")
     assert CompactionRun.objects.get().trigger == "pre_request"
-
-
-def test_nothing_is_cut_where_the_window_is_unknown(dialog: Dialog, play: Play) -> None:
-    guard(dialog, limit=3500)
-    dialog.llm.context_length = None
-    dialog.llm.save()
-    a_history(dialog, pairs=4)
-    play({"text": words(3, 300)})
-
-    ask_and_drive(dialog, "Tell me everything.")
-
-    assert answers(dialog) == ["".join(words(3, 300))]
 
 
 def test_a_model_that_can_goes_on_by_itself(dialog: Dialog, play: Play) -> None:

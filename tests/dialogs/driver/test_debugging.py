@@ -9,7 +9,7 @@ import re
 import pytest
 from channels.db import database_sync_to_async
 
-from dialogs.context.reads.task_snapshot import context_stats
+from dialogs.context.reads import context_stats
 from dialogs.models import Dialog, Generation, Message
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes.messages import request_stop

@@ -16,8 +16,8 @@ from django.utils import timezone
 
 from dialogs.driver.run import drive
 from dialogs.models import Agent, Course, Dialog, Generation, Provider
-from dialogs.providers import slots
-from dialogs.providers.slots import slot
+from dialogs.providers import pool
+from dialogs.providers.pool import slot
 from dialogs.turns.writes import lease
 from dialogs.turns.writes.messages import request_stop
 from tests.dialogs.driver.conftest import USAGE, Play, ask, ask_and_drive, drive_until_idle
@@ -28,7 +28,7 @@ ANSWER = {"text": ["one ", "two "], "delay": 0.2, "usage": USAGE}
 
 @pytest.fixture(autouse=True)
 def one_at_a_time(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slots, "ASK_EVERY_SECONDS", 0.05)
+    monkeypatch.setattr(pool, "ASK_EVERY_SECONDS", 0.05)
     provider.max_concurrent = 1
     provider.save()
 

@@ -98,37 +98,32 @@ def test_saying_the_last_message_anew_leaves_the_reading_behind(full: Dialog, pl
 
 
 @pytest.mark.parametrize(
-    ("how", "stale"), [("compacted", "compacted"), ("a new course", "new_course"), ("another window", "other_window")]
+    ("how", "stale", "shown"),
+    [
+        ("compacted", "compacted", FULL),
+        ("another LLM", "llm_changed", None),
+        ("a new course", "new_course", FULL),
+        ("another window", "other_window", FULL),
+    ],
 )
-def test_the_meter_keeps_the_old_number_and_knows_no_level_until_the_next_report(
-    full: Dialog, play: Play, how: str, stale: str
+def test_page_and_programs_keep_the_old_number_and_know_no_level_until_the_next_report(
+    full: Dialog, play: Play, how: str, stale: str, shown: int | None
 ) -> None:
     assert dialog_meter(full).level == "critical"
 
     (CHANGES | {"another window": another_window})[how](full)
 
-    shown = dialog_meter(here(full))
-    assert (shown.level, shown.stale, shown.prompt_tokens) == ("unknown", stale, FULL)
+    meter, told = dialog_meter(here(full)), context_state(here(full)).health
+    assert told is not None
+    assert (meter.level, meter.stale, meter.prompt_tokens) == ("unknown", stale, shown)
+    assert (told.level, told.stale, told.prompt_tokens) == ("unknown", stale, FULL)
+    assert f"Measured: 95,000 of 100,000 prompt tokens, unknown ({stale})." in "\n".join(lines(report_of(here(full))))
 
     play(said(900))
     ask(here(full), "And now?")
     drive_until_idle(full)
-    shown = dialog_meter(here(full))
-    assert (shown.level, shown.stale, shown.prompt_tokens) == ("healthy", "", 900)
-
-
-@pytest.mark.parametrize(
-    ("how", "stale"),
-    [("compacted", "compacted"), ("another LLM", "llm_changed"), ("a new course", "new_course")],
-)
-def test_programs_are_told_no_level_of_a_context_that_was_left(full: Dialog, how: str, stale: str) -> None:
-    CHANGES[how](full)
-
-    told = context_state(here(full)).health
-
-    assert told is not None
-    assert (told.level, told.stale, told.prompt_tokens) == ("unknown", stale, FULL)
-    assert f"Measured: 95,000 of 100,000 prompt tokens, unknown ({stale})." in "\n".join(lines(report_of(here(full))))
+    meter = dialog_meter(here(full))
+    assert (meter.level, meter.stale, meter.prompt_tokens) == ("healthy", "", 900)
 
 
 def test_a_request_that_is_compacted_first_carries_no_order_to_write_reminders(full: Dialog, play: Play) -> None:

@@ -98,18 +98,15 @@ def test_the_agent_reads_a_shortened_one_whole_and_is_told_which_there_are(
     assert told in requests()[1]["messages"][-1]["content"]
 
 
-def test_the_beginning_stays_put_while_they_are_shortened(noted: Dialog, smaller: LLM, play: Play) -> None:
+def test_the_beginning_stays_put_while_they_are_shortened_and_the_larger_model_is_told_all_again(
+    noted: Dialog, llm: LLM, smaller: LLM, play: Play
+) -> None:
     requests = play(said(10))
 
     go_on_with(smaller, noted, "One.", "Two.", "Three.")
 
     assert len({system(request) for request in requests()}) == 1
     assert "Changed by the person" not in str(requests())
-
-
-def test_the_larger_model_is_told_all_of_them_again(noted: Dialog, llm: LLM, smaller: LLM, play: Play) -> None:
-    requests = play(said(10))
-    go_on_with(smaller, noted)
 
     go_on_with(llm, noted)
 

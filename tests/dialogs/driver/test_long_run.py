@@ -22,7 +22,7 @@ from dialogs.common.broadcast import group_name
 from dialogs.driver.run import drive
 from dialogs.models import LLM, Agent, Dialog
 from dialogs.models.agent import WhenFull
-from dialogs.providers.chat_messages import ChatMessage, ToolCall
+from dialogs.providers.base import ChatMessage, ToolCall
 from dialogs.providers.laws import broken_law
 from dialogs.turns.writes.autonomous import start_run
 from tests.dialogs.driver.conftest import Play, ask, drive_until_idle, said

@@ -69,33 +69,27 @@ def expect_one_whole_answer(dialog: Dialog) -> None:
     ],
     ids=["kept so far", "asked whether it is stopped", "lease renewed", "stored whole"],
 )
-def test_an_answer_goes_on_while_the_database_is_away(
-    dialog: Dialog, play: Play, outage: Outage, settings: LazySettings, module: object, name: str
+def test_an_answer_goes_on_while_the_database_is_away_and_that_is_said_once(
+    dialog: Dialog,
+    play: Play,
+    outage: Outage,
+    settings: LazySettings,
+    caplog: pytest.LogCaptureFixture,
+    module: object,
+    name: str,
 ) -> None:
     settings.DOMINDS_LEASE_SECONDS = 0.9
     requests = play(SLOWLY)
     ask(dialog)
     failures = outage(module, name, 3)
 
-    drive_until_idle(dialog)
+    with caplog.at_level(logging.WARNING):
+        drive_until_idle(dialog)
 
     assert len(failures) == 3
     expect_one_whole_answer(dialog)
     assert len(requests()) == 1
-
-
-def test_that_the_database_is_away_and_back_is_said_once(
-    dialog: Dialog, play: Play, outage: Outage, caplog: pytest.LogCaptureFixture
-) -> None:
-    play(SLOWLY)
-    ask(dialog)
-    outage(generations, "flush_each", 3)
-
-    with caplog.at_level(logging.WARNING):
-        drive_until_idle(dialog)
-
-    said = [record.getMessage() for record in caplog.records if record.name == threads.__name__]
-    assert said == [
+    assert [record.getMessage() for record in caplog.records if record.name == threads.__name__] == [
         "The database is away or locked; answers that are under way go on: connection refused",
         "The database answers again",
     ]
@@ -184,9 +178,12 @@ def late(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("late")
-def test_whoever_had_to_wait_for_a_lock_leaves_a_dialog_to_its_holder(dialog: Dialog) -> None:
+def test_whoever_had_to_wait_for_a_lock_takes_a_dialog_that_nobody_holds_and_leaves_others_to_their_holders(
+    dialog: Dialog,
+) -> None:
     ask(dialog)
-    held = lease.claim(dialog.pk)
+    with locked(0.5):
+        held = lease.claim(dialog.pk)
     assert held
     Dialog.objects.update(lease_until=timezone.now())
 
@@ -196,11 +193,3 @@ def test_whoever_had_to_wait_for_a_lock_leaves_a_dialog_to_its_holder(dialog: Di
     lease.renew(held)
     Dialog.objects.update(lease_until=timezone.now())
     assert lease.claim(dialog.pk)
-
-
-@pytest.mark.usefixtures("late")
-def test_whoever_had_to_wait_for_a_lock_takes_a_dialog_that_nobody_holds(dialog: Dialog) -> None:
-    ask(dialog)
-
-    with locked(0.5):
-        assert lease.claim(dialog.pk)

@@ -23,7 +23,7 @@ from dialogs.context.estimate import present_context
 from dialogs.llms.counter import counter_without_tools
 from dialogs.llms.guard import LMSTUDIO_CHAIN, by_limit
 from dialogs.models import LLM, Agent, Dialog, Provider
-from dialogs.providers.slots import slot
+from dialogs.providers.pool import slot
 from dialogs.turns.reads.events import cause_of
 from health.compaction.terms.ports import Prune
 from health.compaction.terms.units import Role, Unit

@@ -122,7 +122,7 @@ def test_without_a_view_all_is_read_as_all_is_sent(dialog: Dialog) -> None:
     assert [one.pk for one in next_context(dialog_to_drive(dialog.pk)).branch] == [one.pk for one in said_so_far]
 
 
-def test_what_is_sent_is_the_same_as_of_the_whole_course(dialog: Dialog) -> None:
+def test_what_is_sent_is_the_same_as_of_the_whole_course_which_can_be_had_of_a_part_of_it(dialog: Dialog) -> None:
     a_history(dialog, pairs=20)
     compacted(dialog)
     later(dialog, Role.USER, MessageOrigin.TYPED, "And now?")
@@ -132,14 +132,6 @@ def test_what_is_sent_is_the_same_as_of_the_whole_course(dialog: Dialog) -> None
     assert (part.is_whole, whole.is_whole) == (False, True)
     assert len(part.branch) < len(whole.branch)
     assert told(part) == told(whole)
-
-
-def test_the_whole_course_can_be_had_of_a_part_of_it(dialog: Dialog) -> None:
-    a_history(dialog, pairs=20)
-    compacted(dialog)
-
-    part, whole = both(dialog)
-
     assert part.whole() == whole.whole()
     assert [piece.content for piece in part.whole().pieces] == [one.content for one in whole.branch]
 

@@ -74,9 +74,17 @@ HEALTHY, CAUTION, CRITICAL = said(50_000), said(150_000), said(190_000)
 @in_both_modes
 @pytest.mark.parametrize(
     ("prompt_tokens", "asked"),
-    [(100_000, []), (100_001, [("caution", None)]), (180_000, [("caution", None)]), (180_001, [("critical", 4)])],
+    [
+        (None, []),
+        (100_000, []),
+        (100_001, [("caution", None)]),
+        (180_000, [("caution", None)]),
+        (180_001, [("critical", 4)]),
+    ],
 )
-def test_the_boundaries_are_strict(dialog: Dialog, play: Play, prompt_tokens: int, asked: list[Any]) -> None:
+def test_the_boundaries_are_strict_and_without_usage_nothing_is_asked(
+    dialog: Dialog, play: Play, prompt_tokens: int | None, asked: list[Any]
+) -> None:
     play(said(prompt_tokens), HEALTHY)
 
     converse(dialog, 1)
@@ -168,15 +176,6 @@ def test_a_clear_on_the_second_prompt_ends_the_countdown(dialog: Dialog, play: P
 
     assert prompts(dialog) == [("critical", 4), ("critical", 3)]
     assert Course.objects.get(number=2).opened_by == "agent"
-
-
-@in_both_modes
-def test_without_usage_nothing_is_asked(dialog: Dialog, play: Play) -> None:
-    play(said(None))
-
-    converse(dialog, 3)
-
-    assert prompts(dialog) == []
 
 
 @in_both_modes

@@ -86,22 +86,22 @@ def test_what_another_worker_left_waiting_goes_on_with_its_try_after_its_wait() 
     assert (tries.made, tries.slept) == ([2, 3], [30, 10])
 
 
-def test_after_the_last_try_it_fails_and_says_how_often_it_was_tried() -> None:
-    tries = Tries(AWAY, AWAY, AWAY)
+@pytest.mark.parametrize(
+    ("failures", "words", "made", "slept"),
+    [
+        ([AWAY, AWAY, AWAY], r"^The server is away\. It was tried 3 times\.$", [1, 2, 3], [5, 10]),
+        ([ToolError("There is no such file.")], r"^There is no such file\.$", [1], []),  # its answer
+    ],
+)
+def test_after_the_last_try_it_fails_and_says_how_often_it_was_tried(
+    failures: list[Exception], words: str, made: list[int], slept: list[float]
+) -> None:
+    tries = Tries(*failures)
 
-    with pytest.raises(ToolError, match=r"^The server is away\. It was tried 3 times\.$"):
+    with pytest.raises(ToolError, match=words):
         tries.run(policy_of("read_file"))
 
-    assert tries.made == [1, 2, 3]
-
-
-def test_what_a_tool_says_itself_is_its_answer() -> None:
-    tries = Tries(ToolError("There is no such file."))
-
-    with pytest.raises(ToolError, match=r"^There is no such file\.$"):
-        tries.run(policy_of("read_file"))
-
-    assert (tries.made, tries.slept) == ([1], [])
+    assert (tries.made, tries.slept) == (made, slept)
 
 
 @given(st.integers(1, 5_000), st.floats(0, MOST), st.floats(0, 1e6), st.floats(0, 1e6))

@@ -67,17 +67,7 @@ def test_the_turn_waits_for_a_person_who_applies_it(reviewed: Dialog, play: Play
     assert len(requests()[0]["messages"]) < 33
 
 
-def test_a_person_who_is_away_has_said_yes_when_the_time_is_over(reviewed: Dialog, play: Play) -> None:
-    requests = play(said(None, "Done."))
-
-    ask(reviewed)
-    drive_until_idle(reviewed, beside=once_it_is_a_draft(run_out))
-
-    assert CompactionRun.objects.get().status == Status.APPLIED
-    assert len(requests()) == 1
-
-
-def test_a_draft_has_half_a_minute(reviewed: Dialog, play: Play) -> None:
+def test_a_draft_has_half_a_minute_and_then_a_person_who_is_away_has_said_yes(reviewed: Dialog, play: Play) -> None:
     left: list[float] = []
 
     def look(run: CompactionRun) -> None:
@@ -86,11 +76,13 @@ def test_a_draft_has_half_a_minute(reviewed: Dialog, play: Play) -> None:
         left.append((run.draft_until - run.finished_at).total_seconds())
         run_out(run)
 
-    play(said(None, "Done."))
+    requests = play(said(None, "Done."))
     ask(reviewed)
     drive_until_idle(reviewed, beside=once_it_is_a_draft(look))
 
     assert left == [pytest.approx(30, abs=0.5)]
+    assert CompactionRun.objects.get().status == Status.APPLIED
+    assert len(requests()) == 1
 
 
 def test_what_is_discarded_is_not_made_again_for_this_request(reviewed: Dialog, play: Play) -> None:

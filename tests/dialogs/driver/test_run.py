@@ -12,7 +12,7 @@ from channels.db import database_sync_to_async as in_db
 from django.conf import LazySettings
 from django.utils import timezone
 
-from dialogs.context.reads.sent import seen_by_generation
+from dialogs.context.reads import seen_by_generation
 from dialogs.models import LLM, Dialog, Generation, Message, QueuedMessage
 from dialogs.turns.writes.messages import edit_message, post_message, request_stop, retry
 from health.models import HealthReading

@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from dialogs.context.estimate import present_context
-from dialogs.context.reads.sent import seen_by_generation
+from dialogs.context.reads import seen_by_generation
 from dialogs.llms.guard import guard_of
 from dialogs.models import Blob, Dialog, Generation
 from dialogs.turns.writes.autonomous import start_run

@@ -40,20 +40,16 @@ def asked(dialog: Dialog) -> list[str]:
     return list(RemediationPrompt.objects.filter(dialog=dialog).order_by("pk").values_list("level", flat=True))
 
 
-def test_an_agent_is_reminded_from_100_000_tokens_on_if_it_is_to_be(reminded: Dialog, play: Play) -> None:
-    play(EARLY, HEALTHY)
-
-    converse(reminded, 1)
-
-    assert asked(reminded) == ["caution"]
-
-
-def test_else_not_before_half_of_the_window(dialog: Dialog, play: Play) -> None:
+@pytest.mark.parametrize(("when_full", "prompts"), [("remind", ["caution"]), ("compact", [])])
+def test_an_agent_is_reminded_from_100_000_tokens_on_if_it_is_to_be_else_not_before_half_of_the_window(
+    dialog: Dialog, play: Play, when_full: str, prompts: list[str]
+) -> None:
+    Agent.objects.update(when_full=when_full)
     play(EARLY, HEALTHY)
 
     converse(dialog, 1)
 
-    assert asked(dialog) == []
+    assert asked(dialog) == prompts
 
 
 def in_vain(play: Play, times: int) -> None:
@@ -73,12 +69,16 @@ def test_who_answers_three_prompts_in_words_is_asked_no_more(dialog: Dialog, pla
     assert status.spared == "in_vain"
 
 
-def test_who_is_to_be_reminded_is_asked_all_the_same(reminded: Dialog, play: Play) -> None:
+@pytest.mark.parametrize(("of", "values"), [(Agent, {"when_full": "remind"}), (LLM, {"compaction": "off"})])
+def test_who_is_to_be_reminded_and_everybody_where_nothing_is_compacted_is_asked_all_the_same(
+    dialog: Dialog, play: Play, of: type[Agent | LLM], values: dict[str, str]
+) -> None:
+    of.objects.update(**values)
     in_vain(play, 5)
 
-    converse(reminded, 5)
+    converse(dialog, 5)
 
-    assert asked(reminded) == ["caution"] * 5
+    assert asked(dialog) == ["caution"] * 5
 
 
 def test_to_be_reminded_means_the_prompts_and_the_countdown_whatever_tools_the_model_takes(
@@ -124,15 +124,6 @@ def test_a_whole_countdown_in_vain_is_the_last(dialog: Dialog, play: Play) -> No
 
     assert asked(dialog) == ["critical"] * 5
     assert dialog.courses.count() == 2, "a countdown that has begun is never broken off"
-
-
-def test_where_nothing_is_compacted_everybody_is_asked(dialog: Dialog, play: Play) -> None:
-    LLM.objects.update(compaction="off")
-    in_vain(play, 5)
-
-    converse(dialog, 5)
-
-    assert asked(dialog) == ["caution"] * 5
 
 
 @pytest.mark.parametrize(("when_full", "runs"), [("compact", 1), ("remind", 0)])

@@ -13,15 +13,6 @@ PIECES = ("a", " ", "  ", "    ", "\t", "\n", "\n\n", "-", "- ", "1", "1. ", ")"
 MARKDOWN = st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
 
 
-def test_blank_lines_part_blocks() -> None:
-    assert split_blocks("# One\n\n\nTwo\nlines\n\nThree") == ["# One", "Two\nlines", "Three"]
-
-
-@pytest.mark.parametrize("nothing", ["", "\n", " \n\t\n"])
-def test_nothing_has_no_blocks(nothing: str) -> None:
-    assert split_blocks(nothing) == []
-
-
 @pytest.mark.parametrize(
     "whole",
     [
@@ -43,19 +34,25 @@ def test_a_block_is_not_split_inside(whole: str) -> None:
     assert split_blocks(f"Before\n\n{whole}") == ["Before", whole]
 
 
-@pytest.mark.parametrize("code", ["```\na\n\nb\n```", "~~~\na\n\nb\n~~~~", "```\na\n\nb\n   ```  "])
-def test_a_closed_fence_ends_its_block(code: str) -> None:
-    assert split_blocks(f"{code}\n\nAfter") == [code, "After"]
+@pytest.mark.parametrize("nothing", ["", "\n", " \n\t\n"])
+def test_nothing_has_no_blocks(nothing: str) -> None:
+    assert split_blocks(nothing) == []
 
 
-def test_a_fence_that_begins_a_list_item_ends_there() -> None:
-    items, code = "- ```\n  a\n  ```\n- b", "```\nc\n\nd\n```"
-
-    assert split_blocks(f"{items}\n\nText\n\n{code}") == [items, "Text", code]
-
-
-def test_text_after_a_list_is_its_own_block() -> None:
-    assert split_blocks("- a\n\n- b\n\nText") == ["- a\n\n- b", "Text"]
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        ["# One", "Two\nlines", "Three"],
+        ["```\na\n\nb\n```", "After"],
+        ["~~~\na\n\nb\n~~~~", "After"],
+        ["```\na\n\nb\n   ```  ", "After"],
+        ["- ```\n  a\n  ```\n- b", "Text", "```\nc\n\nd\n```"],  # a fence that begins an item ends there
+        ["- a\n\n- b", "Text"],
+    ],
+)
+@pytest.mark.parametrize("blank", ["\n\n", "\n\n\n"])
+def test_blank_lines_part_blocks(blocks: list[str], blank: str) -> None:
+    assert split_blocks(blank.join(blocks)) == blocks
 
 
 @settings(max_examples=500, deadline=None)

@@ -96,11 +96,6 @@ async def test_the_owner_gets_everything_on_connecting(dialog: Dialog, alices: s
         assert part in frame
 
 
-async def test_a_page_that_is_up_to_date_gets_nothing(dialog: Dialog, alices: str) -> None:
-    async with watching(dialog, alices, query=f"version={dialog.version}") as socket:
-        assert await socket.receive_nothing(timeout=0.3)
-
-
 async def test_a_page_for_which_there_is_nothing_new_gets_a_sign_of_life_now_and_then(
     dialog: Dialog, alices: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,24 +128,18 @@ async def test_an_up_to_date_page_gets_the_answer_that_is_being_made(
         assert "Once upon" in await until(socket, 'id="live"')
 
 
-@pytest.mark.parametrize(("who", "code"), [("bob", NOT_YOURS), (None, NOT_SIGNED_IN)])
-async def test_whoever_does_not_own_the_dialog_is_turned_away(
-    dialog: Dialog, bob: User, who: str | None, code: int
+@pytest.mark.parametrize(
+    ("who", "is_there", "code"), [("bob", True, NOT_YOURS), (None, True, NOT_SIGNED_IN), ("bob", False, NOT_YOURS)]
+)
+async def test_whoever_does_not_own_the_dialog_is_turned_away_as_from_one_that_is_not_there(
+    dialog: Dialog, bob: User, who: str | None, is_there: bool, code: int
 ) -> None:
     cookie = await in_db(cookie_of)(bob if who else None)
-    socket = socket_to(dialog.pk, cookie)
+    socket = socket_to(dialog.pk if is_there else uuid4(), cookie)
 
     await socket.connect()
 
     assert (await socket.receive_output(timeout=2)) == {"type": "websocket.close", "code": code}
-
-
-async def test_a_dialog_that_is_not_there_is_answered_like_a_foreign_one(alices: str) -> None:
-    socket = socket_to(uuid4(), alices)
-
-    await socket.connect()
-
-    assert (await socket.receive_output(timeout=2))["code"] == NOT_YOURS
 
 
 @pytest.mark.parametrize("origin", [None, "https://evil.example", "http://127.0.0.1.evil.example"])
@@ -160,27 +149,21 @@ async def test_a_missing_or_foreign_origin_is_refused(dialog: Dialog, alices: st
     assert not connected
 
 
-@pytest.mark.parametrize("how", ["signs out", "is switched off", "gets another password"])
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [("signs out", True), ("signs out", False), ("is switched off", True), ("gets another password", True)],
+)
 async def test_whoever_is_not_signed_in_any_more_hears_nothing(
-    dialog: Dialog, alice: User, alices: str, how: str
+    dialog: Dialog, alice: User, alices: str, how: str, said: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if not said:
+        monkeypatch.setattr(consumers, "LOOK_EVERY_SECONDS", 0.2)
     async with watching(dialog, alices) as socket:
         await until(socket, 'id="transcript"')
 
         await in_db(leave)(alice, alices, how)
-        await in_db(post_message)(dialog=dialog, content="For nobody's eyes")
-
-        assert (await socket.receive_output(timeout=5)) == {"type": "websocket.close", "code": NOT_SIGNED_IN}
-
-
-async def test_a_quiet_socket_is_closed_too(
-    dialog: Dialog, alice: User, alices: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(consumers, "LOOK_EVERY_SECONDS", 0.2)
-    async with watching(dialog, alices) as socket:
-        await until(socket, 'id="transcript"')
-
-        await in_db(leave)(alice, alices, "signs out")
+        if said:
+            await in_db(post_message)(dialog=dialog, content="For nobody's eyes")
 
         assert (await socket.receive_output(timeout=5)) == {"type": "websocket.close", "code": NOT_SIGNED_IN}
 
@@ -257,7 +240,8 @@ async def test_two_tabs_end_up_with_the_same_answer(dialog: Dialog, live: Genera
     async with watching(dialog, alices) as first:
         first_page.apply(await until(first, 'id="live"'))
         await stream_state(dialog.pk, generation_id=live.pk, seq=2, text=text, reasoning="")
-        first_page.apply(await until(first, "There was"))
+        frame = await until(first, "There was")
+        first_page.apply(frame)
         async with watching(dialog, alices) as second:
             second_page.apply(await until(second, 'id="live"'))
 
@@ -265,19 +249,10 @@ async def test_two_tabs_end_up_with_the_same_answer(dialog: Dialog, live: Genera
 
             first_page.apply(await until(first, "a king"))
             second_page.apply(await until(second, "a king"))
-    assert first_page.blocks == second_page.blocks
-    assert len(first_page.blocks) == 2
-
-
-async def test_the_stream_arrives_as_blocks(dialog: Dialog, live: Generation, alices: str) -> None:
-    async with watching(dialog, alices) as socket:
-        await until(socket, 'id="live"')
-
-        await stream_state(dialog.pk, generation_id=live.pk, seq=2, text="Once upon a time.\n\nThe end", reasoning="")
-
-        frame = await until(socket, "The end")
     assert '<div class="block" id="live-block-0"><p>Once upon a time.</p>' in frame
     assert 'hx-swap-oob="beforeend:#live-blocks"' in frame
+    assert first_page.blocks == second_page.blocks
+    assert len(first_page.blocks) == 2
 
 
 async def test_a_tab_that_lost_a_part_of_the_answer_reads_it_from_the_database(
@@ -390,19 +365,6 @@ def _record(dialog: Dialog, live: Generation, text: str) -> None:
     dialog_changed(dialog.pk)
 
 
-async def test_a_lost_event_is_made_good_by_the_next_look(
-    dialog: Dialog, alices: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(consumers, "LOOK_EVERY_SECONDS", 0.2)
-    async with watching(dialog, alices) as socket:
-        await until(socket, 'id="transcript"')
-
-        # Changed behind the channel layer's back, as if the event had been dropped.
-        await Dialog.objects.filter(pk=dialog.pk).aupdate(title="Renamed", version=10**6)
-
-        await until(socket, "Renamed")
-
-
 async def test_a_tab_joins_again_when_redis_has_forgotten_it(
     dialog: Dialog, live: Generation, alices: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -417,7 +379,7 @@ async def test_a_tab_joins_again_when_redis_has_forgotten_it(
         await until(socket, "Once upon a time")
 
 
-async def test_a_redis_that_takes_nothing_for_a_while_does_not_end_the_looking(
+async def test_a_redis_that_takes_nothing_for_a_while_does_not_end_the_looking_which_makes_a_lost_event_good(
     dialog: Dialog, alices: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(consumers, "LOOK_EVERY_SECONDS", 0.2)
@@ -427,6 +389,7 @@ async def test_a_redis_that_takes_nothing_for_a_while_does_not_end_the_looking(
         await server.config_set("maxmemory", 1)
         await asyncio.sleep(0.5)
         await server.config_set("maxmemory", 0)
+        # Changed behind the channel layer's back, as if the event had been dropped.
         await Dialog.objects.filter(pk=dialog.pk).aupdate(title="Renamed", version=10**6)
 
         await until(socket, "Renamed")

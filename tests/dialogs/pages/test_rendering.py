@@ -53,10 +53,6 @@ def test_html_is_text_and_never_acts(hostile: str) -> None:
     assert not {name for _tag, attrs in found.tags for name in attrs if name.startswith(("on", "hx-"))}
 
 
-def test_html_can_be_read_as_it_was_written() -> None:
-    assert "<b>bold</b>" in Page(render_markdown("Write <b>bold</b>")).text
-
-
 @pytest.mark.parametrize(
     "link",
     [
@@ -84,18 +80,13 @@ def test_links_of_the_web_lead_there_without_saying_from_where(address: str) -> 
     assert set(str(attrs["rel"]).split()) == {"noopener", "noreferrer", "nofollow"}
 
 
-def test_a_remote_image_is_a_link_to_it() -> None:
+def test_a_remote_image_is_a_link_to_it_and_one_that_is_a_link_is_one_link() -> None:
     markdown = "![a cat](https://example.org/cat.png)"
 
     assert "img" not in tags(markdown)
     assert links(markdown) == ["https://example.org/cat.png"]
     assert "a cat" in Page(render_markdown(markdown)).text
-
-
-def test_a_picture_that_is_a_link_is_one_link() -> None:
-    markdown = "[![build](https://example.org/badge.svg)](https://example.org/build)"
-
-    assert links(markdown) == ["https://example.org/build"]
+    assert links(f"[{markdown}](https://example.org/build)") == ["https://example.org/build"]
 
 
 @settings(max_examples=200, deadline=None)
@@ -107,9 +98,11 @@ def test_no_text_makes_a_page_act(text: str) -> None:
 # --- What it looks like
 
 
-@pytest.mark.parametrize("text", ["مرحبا بالعالم", "👩‍👩‍👧‍👦 🏳️‍🌈", "但是奶奶对坚果过敏。", "\u202eabc", "e\u0301"])
-def test_any_script_of_the_world_is_kept(text: str) -> None:
-    assert text in Page(render_markdown(f"# {text}\n\n{text}\n\n```\n{text}\n```")).text
+@pytest.mark.parametrize(
+    "text", ["مرحبا بالعالم", "👩‍👩‍👧‍👦 🏳️‍🌈", "但是奶奶对坚果过敏。", "\u202eabc", "e\u0301", "<b>bold</b>"]
+)
+def test_any_script_of_the_world_and_html_can_be_read_as_it_was_written(text: str) -> None:
+    assert Page(render_markdown(f"# {text}\n\n{text}\n\n```\n{text}\n```")).text.count(text) == 3
 
 
 @pytest.mark.parametrize("mark", ["```", "~~~"])
@@ -210,17 +203,6 @@ def test_a_block_that_is_hard_to_read_is_read_in_bounded_time(text: str) -> None
     assert time.monotonic() - began < 20
 
 
-def test_code_that_takes_too_long_to_colour_is_shown_plain() -> None:
-    # The Java lexer's time grows with the square of words without punctuation; lines and code are short enough here.
-    code = "a\n" * 9_000
-
-    began = time.monotonic()
-    html = render_block(f"```java\n{code}\n```")
-
-    assert time.monotonic() - began < 5
-    assert code in html
-
-
 @pytest.mark.parametrize(
     ("language", "code"),
     [
@@ -229,6 +211,7 @@ def test_code_that_takes_too_long_to_colour_is_shown_plain() -> None:
         ("perl", "<" * 100_000),
         ("yaml", "%" * 100_000),
         ("html+ng2", ("(" * 900 + "\n") * 20),  # read whole before the first token
+        ("java", "a\n" * 9_000),  # the time grows with the square of words without punctuation
     ],
 )
 def test_no_lexer_holds_up_the_page(language: str, code: str) -> None:

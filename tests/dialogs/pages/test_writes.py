@@ -57,21 +57,15 @@ def test_a_name_is_one_line_that_fits(dialog: Dialog, typed: str, title: str) ->
     assert dialog.title == title
 
 
-def test_another_llm_leaves_past_readings_as_they_were(dialog: Dialog, larger: LLM) -> None:
+def test_another_llm_leaves_past_readings_and_a_running_turn_as_they_were(dialog: Dialog, larger: LLM) -> None:
     post_message(dialog=dialog, content="Hello")
     reading = a_reading(dialog, 950)
+    post_message(dialog=dialog, content="And now?")
 
     service.change_llm(dialog=dialog, llm=larger)
 
     reading.refresh_from_db()
     assert (reading.level, reading.context_window) == ("critical", 1000)
-
-
-def test_another_llm_does_not_disturb_a_running_turn(dialog: Dialog, larger: LLM) -> None:
-    post_message(dialog=dialog, content="Hello")
-
-    service.change_llm(dialog=dialog, llm=larger)
-
     dialog.refresh_from_db()
     assert (dialog.llm, dialog.is_busy, dialog.stop_requested) == (larger, True, False)
 

@@ -8,6 +8,7 @@ import pytest
 
 from dialogs.providers.anthropic import wire_request
 from dialogs.providers.base import (
+    ChatMessage,
     Finished,
     ProviderError,
     ProviderFailed,
@@ -15,10 +16,10 @@ from dialogs.providers.base import (
     RateLimited,
     RequestRefused,
     TextDelta,
+    ToolCall,
     ToolCallReady,
     UsageReported,
 )
-from dialogs.providers.chat_messages import ChatMessage, ToolCall
 from health.monitor.levels import Usage, UsageUnavailable
 from tests.dialogs.providers.upstream import Upstream, as_json, as_stream, named
 from tests.dialogs.providers.worlds import (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dialogs.providers.chat_messages import ChatMessage, ToolCall
+from dialogs.providers.base import ChatMessage, ToolCall
 from dialogs.providers.openai_compatible import wire_message, wire_request
 from tests.dialogs.providers.upstream import Upstream, as_stream, data
 from tests.dialogs.providers.worlds import LlamaCppWorld, LMStudioWorld, OpenAIWorld, chat_chunk, events_of, request

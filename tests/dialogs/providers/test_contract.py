@@ -16,6 +16,7 @@ from dialogs.models.provider import ProviderKind, provider_kinds
 from dialogs.providers.base import (
     ArgumentsDelta,
     AuthenticationRefused,
+    ChatMessage,
     ContextOverflow,
     Finished,
     ModelNotFound,
@@ -26,10 +27,10 @@ from dialogs.providers.base import (
     ReasoningDelta,
     RequestRefused,
     TextDelta,
+    ToolCall,
     ToolCallReady,
     UsageReported,
 )
-from dialogs.providers.chat_messages import ChatMessage, ToolCall
 from dialogs.providers.registry import KINDS
 from health.monitor.levels import Usage, UsageUnavailable
 from tests.dialogs.providers.upstream import Upstream

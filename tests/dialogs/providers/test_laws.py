@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialogs.providers.base import MessagesRefused
-from dialogs.providers.chat_messages import ChatMessage, ToolCall
+from dialogs.providers.base import ChatMessage, MessagesRefused, ToolCall
 from dialogs.providers.errors import from_answer
 from dialogs.providers.laws import (
     EARLIER,

@@ -9,6 +9,7 @@ import pytest
 
 from dialogs.providers.base import (
     BadAnswer,
+    ChatMessage,
     ContextOverflow,
     Finished,
     ModelFacts,
@@ -16,11 +17,11 @@ from dialogs.providers.base import (
     ProviderFailed,
     RequestRefused,
     TextDelta,
+    ToolCall,
     ToolCallReady,
     ToolsRefused,
     UsageReported,
 )
-from dialogs.providers.chat_messages import ChatMessage, ToolCall
 from dialogs.providers.ollama import wire_request
 from health.monitor.levels import Usage, UsageUnavailable
 from tests.dialogs.providers.upstream import Reply, Upstream, as_json

@@ -8,6 +8,7 @@ import pytest
 
 from dialogs.providers.base import (
     ArgumentsDelta,
+    ChatMessage,
     Finished,
     Provider,
     ProviderError,
@@ -17,10 +18,10 @@ from dialogs.providers.base import (
     ReasoningDelta,
     RequestRefused,
     TextDelta,
+    ToolCall,
     ToolCallReady,
     UsageReported,
 )
-from dialogs.providers.chat_messages import ChatMessage, ToolCall
 from health.monitor.levels import Usage, UsageUnavailable
 from tests.dialogs.providers.upstream import Reply, Upstream, as_json, as_stream, data
 from tests.dialogs.providers.worlds import (

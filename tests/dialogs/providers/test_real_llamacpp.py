@@ -13,8 +13,15 @@ from collections.abc import Iterator
 import pytest
 
 from dialogs.providers import probe
-from dialogs.providers.base import ContextOverflow, Finished, MediaRefused, ProviderSettings, TextDelta, UsageReported
-from dialogs.providers.chat_messages import ChatMessage
+from dialogs.providers.base import (
+    ChatMessage,
+    ContextOverflow,
+    Finished,
+    MediaRefused,
+    ProviderSettings,
+    TextDelta,
+    UsageReported,
+)
 from dialogs.providers.llamacpp import LlamaCpp
 from health.monitor.levels import Usage
 from tests.dialogs.providers.worlds import error_of, events_of, request

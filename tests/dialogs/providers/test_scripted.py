@@ -11,6 +11,8 @@ from django.conf import settings
 from django.test import override_settings
 
 from dialogs.providers.base import (
+    ChatMessage,
+    ChatRequest,
     ContextOverflow,
     Finished,
     NotConfigured,
@@ -20,9 +22,9 @@ from dialogs.providers.base import (
     ReasoningDelta,
     RequestRefused,
     TextDelta,
+    ToolCall,
     UsageReported,
 )
-from dialogs.providers.chat_messages import ChatMessage, ChatRequest, ToolCall
 from dialogs.providers.registry import make_provider
 from dialogs.providers.scripted import Scripted, Step
 from health.monitor.levels import Usage, UsageUnavailable

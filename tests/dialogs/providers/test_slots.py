@@ -13,8 +13,8 @@ from django.conf import LazySettings
 from django.conf import settings as configured
 
 from dialogs.common.shared_redis import client
-from dialogs.providers import slots
-from dialogs.providers.slots import Slot, slot
+from dialogs.providers import pool
+from dialogs.providers.pool import Slot, slot
 from tests.environment import free_port
 
 
@@ -26,7 +26,7 @@ def valkey() -> Iterator[redis.Redis]:
 
 @pytest.fixture(autouse=True)
 def asked_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slots, "ASK_EVERY_SECONDS", 0.02)
+    monkeypatch.setattr(pool, "ASK_EVERY_SECONDS", 0.02)
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_who_has_a_slot_and_asks_again_does_not_wait_for_itself(server: str) -> 
 
 
 def test_a_slot_that_is_held_long_stays_held(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slots, "LEASE_SECONDS", 0.3)
+    monkeypatch.setattr(pool, "LEASE_SECONDS", 0.3)
     requests = Requests(server, most=1)
 
     async def long_and_short() -> None:
@@ -133,12 +133,12 @@ def test_a_slot_that_is_held_long_stays_held(server: str, monkeypatch: pytest.Mo
 
 
 def test_the_slot_of_a_dead_process_is_free_after_its_lease(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slots, "LEASE_SECONDS", 0.3)
+    monkeypatch.setattr(pool, "LEASE_SECONDS", 0.3)
     requests = Requests(server, most=1)
 
     async def after_a_death() -> None:
         async with client() as redis:
-            await Slot(redis, server, 1).wait(slots.wait_quietly)
+            await Slot(redis, server, 1).wait(pool.wait_quietly)
         async with asyncio.timeout(5):
             await requests.make("next")
 
@@ -148,7 +148,7 @@ def test_the_slot_of_a_dead_process_is_free_after_its_lease(server: str, monkeyp
 
 
 def test_who_no_longer_asks_holds_nobody_up(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slots, "GONE_AFTER_SECONDS", 0.2)
+    monkeypatch.setattr(pool, "GONE_AFTER_SECONDS", 0.2)
     requests = Requests(server, most=1)
 
     async def after_somebody_vanished() -> None:
@@ -176,7 +176,7 @@ def test_whoever_leaves_the_line_leaves_nothing_behind(server: str, valkey: redi
 
     asyncio.run(leaving())
 
-    assert valkey.keys(slots.redis_key(server, "*")) == []
+    assert valkey.keys(pool.redis_key(server, "*")) == []
 
 
 def test_a_cancelled_request_gives_its_slot_back(server: str) -> None:

@@ -15,8 +15,16 @@ from typing import Any, ClassVar, Protocol, cast
 
 import pytest
 
-from dialogs.providers.base import MessagesRefused, Provider, ProviderError, ProviderSettings, StreamEvent
-from dialogs.providers.chat_messages import ChatMessage, ChatRequest, ToolCall
+from dialogs.providers.base import (
+    ChatMessage,
+    ChatRequest,
+    MessagesRefused,
+    Provider,
+    ProviderError,
+    ProviderSettings,
+    StreamEvent,
+    ToolCall,
+)
 from dialogs.providers.laws import next_shape, shaped, without_calls
 from dialogs.providers.registry import make_provider
 from dialogs.providers.scripted import Scripted, Step

@@ -24,12 +24,12 @@ def step_url(dialog: Dialog) -> str:
     return reverse("tour_step", args=[dialog.pk])
 
 
-def test_the_empty_page_offers_a_sample(as_alice: Client, agent: Agent) -> None:
+def test_the_empty_page_and_that_of_a_new_dialog_offer_a_sample_that_is_only_posted_for(
+    as_alice: Client, agent: Agent
+) -> None:
     assert "Try a sample" in page(as_alice, "/").text
-
-
-def test_the_page_of_a_new_dialog_offers_one_too(as_alice: Client, agent: Agent) -> None:
     assert "Try a sample" in page(as_alice, "/dialogs/new/").text
+    assert as_alice.get(reverse("sample")).status_code == 405
 
 
 def test_without_a_model_the_empty_page_says_what_a_sample_needs(as_alice: Client) -> None:
@@ -56,10 +56,6 @@ def test_a_second_press_opens_the_sample_that_is_there(as_alice: Client, sample:
     assert "Open your sample" in page(as_alice, "/dialogs/new/").text
 
 
-def test_a_sample_is_only_posted_for(as_alice: Client) -> None:
-    assert as_alice.get(reverse("sample")).status_code == 405
-
-
 def test_the_page_of_a_sample_shows_the_tour_and_nothing_that_the_policy_forbids(
     as_alice: Client, sample: Dialog
 ) -> None:
@@ -80,18 +76,13 @@ def test_without_script_a_press_leads_back_to_the_dialog(as_alice: Client, sampl
     assert (answer.headers["Location"], sample.tour) == (reverse("dialog", args=[sample.pk]), Stop.RISE)
 
 
-def test_the_socket_brings_the_next_stop(as_alice: Client, sample: Dialog) -> None:
-    answer = as_alice.post(step_url(sample), {"stop": "meter"}, headers=HTMX)
+def test_the_socket_brings_the_next_stop_and_a_press_while_the_agent_works_says_so(
+    as_alice: Client, sample: Dialog
+) -> None:
+    first, second = (as_alice.post(step_url(sample), {"stop": stop}, headers=HTMX) for stop in ("meter", "rise"))
 
-    assert (answer.status_code, "HX-Redirect" in answer.headers) == (204, False)
-
-
-def test_a_press_while_the_agent_works_says_so(as_alice: Client, sample: Dialog) -> None:
-    as_alice.post(step_url(sample), {"stop": "meter"})
-
-    answer = as_alice.post(step_url(sample), {"stop": "rise"}, headers=HTMX)
-
-    assert (answer.status_code, "still answering" in answer.content.decode()) == (422, True)
+    assert (first.status_code, "HX-Redirect" in first.headers) == (204, False)
+    assert (second.status_code, "still answering" in second.content.decode()) == (422, True)
 
 
 @pytest.mark.parametrize(("stop", "name"), [("redo", "dialog_archive_search"), ("archive", "dialog")])

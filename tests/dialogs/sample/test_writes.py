@@ -10,7 +10,7 @@ from django.utils import timezone, translation
 
 from dialogs.common.errors import DialogBusy
 from dialogs.compaction.work import perform
-from dialogs.compaction.writes.bring_back import bring_back
+from dialogs.compaction.writes.manual_compaction import bring_back
 from dialogs.models import LLM, Agent, Course, Dialog, MessageMark
 from dialogs.models.dialog import Stop
 from dialogs.sample.writes import begin_sample, close, go_on
@@ -45,7 +45,10 @@ def head(dialog: Dialog) -> int | None:
     return Course.objects.get(dialog=dialog).head_run_id
 
 
-def test_a_sample_is_a_day_of_work_with_calls_a_rule_and_a_change_of_mind(sample: Dialog) -> None:
+def test_a_sample_is_a_day_of_work_of_the_chosen_agent_with_calls_a_rule_and_a_change_of_mind(
+    sample: Dialog, agent: Agent
+) -> None:
+    assert (sample.agent, sample.llm) == (agent, agent.llm)
     said = "\n".join(sample.messages.values_list("content", flat=True))
 
     assert "Never touch the payments tables" in said
@@ -53,12 +56,15 @@ def test_a_sample_is_a_day_of_work_with_calls_a_rule_and_a_change_of_mind(sample
     assert sample.messages.filter(calls__status="done").count() == 3
 
 
-def test_a_sample_speaks_the_language_that_its_owner_reads(alice: User, agent: Agent) -> None:
+def test_a_sample_speaks_the_language_that_its_owner_reads_and_asks_in_it(alice: User, agent: Agent) -> None:
     with translation.override("zh-hans"):
         dialog = begin_sample(owner=alice, agent=agent)
 
     assert dialog.work_language == "zh-hans"
     assert dialog.messages.filter(content__contains="绝对不要动支付表").exists()
+
+    press(dialog, Stop.METER)
+    assert "陈丹" in dialog.messages.latest("seq").content
 
 
 def test_a_sample_ends_as_if_its_day_were_today(sample: Dialog) -> None:
@@ -66,10 +72,6 @@ def test_a_sample_ends_as_if_its_day_were_today(sample: Dialog) -> None:
 
     assert abs(timezone.now() - last.created_at) < timedelta(minutes=1)
     assert timezone.now() - sample.created_at > timedelta(hours=7)
-
-
-def test_a_sample_is_answered_by_the_agent_that_was_chosen(sample: Dialog, agent: Agent) -> None:
-    assert (sample.agent, sample.llm) == (agent, agent.llm)
 
 
 @pytest.mark.parametrize(
@@ -87,30 +89,15 @@ def test_the_first_stops_ask_what_makes_the_meter_rise(sample: Dialog, stop: Sto
     assert sample.is_busy
 
 
-def test_the_sample_asks_in_the_language_of_its_dialog(alice: User, agent: Agent) -> None:
-    with translation.override("zh-hans"):
-        dialog = begin_sample(owner=alice, agent=agent)
-
-    press(dialog, Stop.METER)
-
-    assert "陈丹" in dialog.messages.latest("seq").content
-
-
-def test_nothing_is_asked_twice_where_a_button_is_pressed_twice(sample: Dialog) -> None:
+def test_the_tour_waits_while_the_agent_works_and_asks_nothing_twice(sample: Dialog) -> None:
     press(sample, Stop.METER)
     count = sample.messages.count()
 
     go_on(dialog=sample, stop=Stop.METER, by=sample.owner)
-
     assert sample.messages.count() == count
-
-
-def test_the_tour_waits_while_the_agent_works(sample: Dialog) -> None:
-    press(sample, Stop.METER)
 
     with pytest.raises(DialogBusy):
         go_on(dialog=sample, stop=Stop.RISE, by=sample.owner)
-
     sample.refresh_from_db()
     assert sample.tour == Stop.RISE
 
@@ -190,18 +177,13 @@ def test_the_last_stop_ends_the_tour(sample: Dialog) -> None:
     assert press(sample, Stop.RECALL).tour == Stop.CLOSED
 
 
-def test_a_tour_can_be_closed_at_any_stop(sample: Dialog) -> None:
-    close(dialog=sample)
-
-    sample.refresh_from_db()
-    assert sample.tour == Stop.CLOSED
-
-
-def test_a_dialog_that_is_no_sample_has_no_tour_to_close(dialog: Dialog) -> None:
-    close(dialog=dialog)
-
-    dialog.refresh_from_db()
-    assert dialog.tour == Stop.NO_SAMPLE
+def test_a_tour_can_be_closed_at_any_stop_and_a_dialog_that_is_no_sample_has_none(
+    sample: Dialog, dialog: Dialog
+) -> None:
+    for one, tour in ((sample, Stop.CLOSED), (dialog, Stop.NO_SAMPLE)):
+        close(dialog=one)
+        one.refresh_from_db()
+        assert one.tour == tour
 
 
 def test_a_sample_goes_on_like_any_dialog_once_its_tour_is_over(sample: Dialog) -> None:

@@ -8,7 +8,7 @@ from django.utils import timezone
 from dialogs.models import Dialog, Message, SearchText
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.pages.writes import create_dialog
-from dialogs.providers.chat_messages import ToolCall
+from dialogs.providers.base import ToolCall
 from dialogs.transcript.search import KEPT_BYTES, QUERY_WORDS, index_words, query_words, search
 from dialogs.transcript.writes.dialog_row import add_message, erase_dialog
 from dialogs.transfer.exporting import export_json

@@ -12,7 +12,7 @@ from dialogs.common.errors import DialogError
 from dialogs.driver.writes.courses import start_course
 from dialogs.models import LLM, Agent, Blob, Dialog, Message, Question, ToolCall
 from dialogs.models.message import MessageOrigin, Role
-from dialogs.providers.chat_messages import ToolCall as AskedCall
+from dialogs.providers.base import ToolCall as AskedCall
 from dialogs.transcript.writes.dialog_row import add_message, lock, save
 from dialogs.transfer import export_json, import_dialog
 from dialogs.turns.writes.events import log

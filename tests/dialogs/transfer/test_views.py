@@ -9,13 +9,12 @@ import pytest
 from django.contrib.auth.models import User
 
 from dialogs.compaction.work import perform
-from dialogs.compaction.writes.bring_back import bring_back
-from dialogs.compaction.writes.manual_compaction import request
+from dialogs.compaction.writes.manual_compaction import bring_back, request
 from dialogs.compaction.writes.view_changes import redo, undo
 from dialogs.context.border import chat_request
 from dialogs.context.estimate import present_context
 from dialogs.models import Course, Dialog, Message
-from dialogs.providers.chat_messages import ChatMessage
+from dialogs.providers.base import ChatMessage
 from dialogs.transcript.writes.marks import set_priority
 from dialogs.transfer import export_json, import_dialog
 from dialogs.turns.reads.turns import dialog_to_drive

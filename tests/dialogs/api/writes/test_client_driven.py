@@ -14,9 +14,8 @@ from dialogs.api.writes.api_keys import create_key
 from dialogs.common.errors import DialogError
 from dialogs.compaction.work import perform
 from dialogs.compaction.writes import manual_compaction, view_changes
-from dialogs.compaction.writes.bring_back import bring_back
 from dialogs.compaction.writes.compaction import cancel_run, queue_run
-from dialogs.compaction.writes.manual_compaction import discard
+from dialogs.compaction.writes.manual_compaction import bring_back, discard
 from dialogs.context.beginning import standing_now
 from dialogs.context.material import material
 from dialogs.driver.writes import courses
@@ -32,8 +31,7 @@ from dialogs.pages.writes import (
     trash_dialog,
 )
 from dialogs.transcript.reads.path import course_branch
-from dialogs.transcript.writes.marks import set_pin, set_priority
-from dialogs.transcript.writes.standing_rules import lay_down
+from dialogs.transcript.writes.marks import lay_down, set_pin, set_priority
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes import autonomous, messages
 from dialogs.turns.writes import messages as pausing

@@ -9,8 +9,8 @@ import pytest
 from django.db.models import F
 from django.utils import timezone
 
+from dialogs.api.canonical import ClientRequest
 from dialogs.api.reads.clients import KnownPrefix, longest_known
-from dialogs.api.requests import ClientRequest
 from dialogs.api.writes import client_turns
 from dialogs.api.writes.client_turns import HistoryLookup, Intake, Target, take_up
 from dialogs.models import LLM, Agent, ApiKey, Course, Dialog

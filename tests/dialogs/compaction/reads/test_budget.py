@@ -96,8 +96,8 @@ def test_what_was_learned_of_an_llm_is_told(dialog: Dialog, llm: LLM) -> None:
 
     learned = budget(dialog).learned
     assert learned is not None
-    assert learned.generations == 3
-    assert learned.factor == pytest.approx(calibration_of(llm).ratio)
+    assert len(learned.samples) == 3
+    assert learned.trusted.ratio == pytest.approx(calibration_of(llm).ratio)
     assert learned.error_percent > 0
 
 
@@ -115,6 +115,7 @@ def test_of_a_server_that_leaves_tools_out_a_long_message_does_not_look_short(di
     found = budget(dialog)
 
     assert found.learned is not None
+    assert found.learned.is_trusted
     assert found.learned.leaves_tools_out
     assert parts(found)["tools"] < 10
     assert parts(found)["messages"] > sum(counter_for(llm.model_id).count([content]))

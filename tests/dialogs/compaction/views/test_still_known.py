@@ -14,7 +14,7 @@ from dialogs.compaction.work import perform
 from dialogs.compaction.writes.manual_compaction import request
 from dialogs.driver.writes.courses import start_course
 from dialogs.models import Dialog
-from dialogs.transcript.writes.standing_rules import lay_down
+from dialogs.transcript.writes.marks import lay_down
 from health.compaction.reading.ledger import Presence
 from health.models import CompactionRun
 from tests.dialogs.compacting_builders import RULE, a_history, guard

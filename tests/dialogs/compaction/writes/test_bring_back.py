@@ -7,8 +7,7 @@ from django.contrib.auth.models import User
 
 from dialogs.common.errors import DialogError
 from dialogs.compaction.work import perform
-from dialogs.compaction.writes.bring_back import bring_back, line_with
-from dialogs.compaction.writes.manual_compaction import request
+from dialogs.compaction.writes.manual_compaction import bring_back, line_with, request
 from dialogs.compaction.writes.view_changes import redo, undo
 from dialogs.context.border import chat_request
 from dialogs.context.estimate import present_context

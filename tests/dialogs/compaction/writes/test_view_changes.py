@@ -17,7 +17,7 @@ from dialogs.compaction.writes.view_changes import apply_draft, redo, undo
 from dialogs.context.border import chat_request
 from dialogs.context.estimate import offered_tools, present_context, present_tokens
 from dialogs.models import Course, Dialog, Message, ViewChange
-from dialogs.providers.chat_messages import ChatRequest
+from dialogs.providers.base import ChatRequest
 from dialogs.turns.reads.turns import dialog_to_drive
 from dialogs.turns.writes.messages import choose_branch, edit_message, post_message
 from health.models import CompactionRun

@@ -9,7 +9,7 @@ from dialogs.compaction.work import perform
 from dialogs.compaction.writes.manual_compaction import request
 from dialogs.compaction.writes.view_changes import undo
 from dialogs.context.estimate import present_context
-from dialogs.context.reads.sent import SHOWN_CHARS, seen_after_run, seen_by_generation, stable_prefix
+from dialogs.context.reads import SHOWN_CHARS, seen_after_run, seen_by_generation, stable_prefix
 from dialogs.models import Course, Dialog, Message
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.writes.dialog_row import add_message
@@ -32,9 +32,14 @@ def texts_to_send(dialog: Dialog) -> list[str]:
     return [piece.content for piece in present_context(dialog_to_drive(dialog.pk)).pieces]
 
 
-def test_a_generation_after_a_compaction_was_sent_the_view_and_what_followed(alice: User, dialog: Dialog) -> None:
+def test_a_run_shows_its_view_and_a_generation_after_it_was_sent_that_and_what_followed(
+    alice: User, dialog: Dialog
+) -> None:
     a_history(dialog, pairs=12)
     run = compacted(dialog, alice)
+    shown = seen_after_run(dialog, run.pk)
+    assert shown is not None
+    assert shown.messages == run.messages_after == len(texts_to_send(dialog))
     dialog.refresh_from_db()
     post_message(dialog=dialog, content="And now?")
     dialog.refresh_from_db()
@@ -74,16 +79,6 @@ def test_a_generation_was_sent_what_its_manifest_names_and_no_other(dialog: Dial
         ("user", "Go on."),
     ]
     assert seen.messages == 2
-
-
-def test_a_run_shows_its_view(alice: User, dialog: Dialog) -> None:
-    a_history(dialog, pairs=12)
-    run = compacted(dialog, alice)
-
-    seen = seen_after_run(dialog, run.pk)
-
-    assert seen is not None
-    assert seen.messages == run.messages_after == len(texts_to_send(dialog))
 
 
 def test_a_long_message_is_cut_here_and_counted_whole(dialog: Dialog) -> None:

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from dialogs.context.reads.task_snapshot import ContextStats, is_due, stats
+from dialogs.context.reads import ContextStats, is_due, stats
 from dialogs.driver.writes.courses import start_course
 from dialogs.models import LLM, Dialog
 from dialogs.turns.writes.messages import post_message

@@ -12,7 +12,7 @@ from dialogs.context.estimate import next_context
 from dialogs.context.views import standing_rules
 from dialogs.driver.writes.courses import start_course
 from dialogs.models import Dialog
-from dialogs.transcript.writes.standing_rules import MOST_RULES, lay_down
+from dialogs.transcript.writes.marks import MOST_RULES, lay_down
 from dialogs.turns.reads.turns import dialog_to_drive
 from health.models import CompactionRun
 from tests.dialogs.compacting_builders import RULE, a_history, guard

@@ -110,10 +110,10 @@ def test_a_row_leads_to_its_own_chart(as_alice: Client, dialog: Dialog) -> None:
     a_day(dialog)
     log("OVER_HIT", another(dialog, agent=zoe), limit=5000)
 
-    urls = {row.pair.agent: row.url for row in as_alice.get(f"{INSIGHTS}?days=1").context["rows"]}
+    urls = {row.agent: row.url for row in as_alice.get(f"{INSIGHTS}?days=1").context["rows"]}
 
-    assert as_alice.get(f"{INSIGHTS}?days=1").context["charted"].pair.agent == dialog.agent
-    assert as_alice.get(urls[zoe]).context["charted"].pair.agent == zoe
+    assert as_alice.get(f"{INSIGHTS}?days=1").context["charted"].agent == dialog.agent
+    assert as_alice.get(urls[zoe]).context["charted"].agent == zoe
 
 
 def test_a_chart_holds_what_is_ones_own_and_for_staff_everybodys(

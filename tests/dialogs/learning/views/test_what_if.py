@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dialogs.learning.views import what_if as view
-from dialogs.learning.what_if.work import perform
+from dialogs.learning.what_if import perform
 from dialogs.models import LLM, Agent, Dialog
 from health.models import WhatIf
 from tests.dialogs.compacting_builders import a_history, guard

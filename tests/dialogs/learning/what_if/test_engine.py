@@ -8,9 +8,9 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from dialogs.context.estimate import growth_of
-from dialogs.learning.what_if import work
-from dialogs.learning.what_if.variants import NO_LIMIT, Variant
-from dialogs.learning.what_if.work import ReplayedCourse, read_course, replayed
+from dialogs.learning import what_if as work
+from dialogs.learning.variants import NO_LIMIT, Variant
+from dialogs.learning.what_if import ReplayedCourse, read_course, replayed
 from dialogs.models import LLM, Dialog, Message, Provider
 from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.writes.dialog_row import add_message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialogs.learning.what_if.variants import NO_LIMIT, InvalidVariants, VariantChoice, variants
+from dialogs.learning.variants import NO_LIMIT, InvalidVariants, VariantChoice, variants
 from dialogs.llms.guard import by_limit
 from dialogs.models import LLM, Agent, Dialog, Provider
 from health.compaction.strategies import REGISTRY

@@ -10,10 +10,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from dialogs.learning.what_if import work
-from dialogs.learning.what_if import work as service
-from dialogs.learning.what_if.variants import NO_LIMIT, Variant, rows_of
-from dialogs.learning.what_if.work import Replay, first_row, perform
+from dialogs.learning import what_if as service
+from dialogs.learning import what_if as work
+from dialogs.learning.variants import NO_LIMIT, Variant, rows_of
+from dialogs.learning.what_if import Replay, first_row, perform
 from dialogs.models import LLM, Course, Dialog
 from health.models import LlmPrice, WhatIf
 from tests.dialogs.compacting_builders import a_history

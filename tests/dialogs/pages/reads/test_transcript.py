@@ -253,19 +253,16 @@ def test_what_is_long_is_folded(dialog: Dialog, content: str, folded: bool) -> N
 
 
 @pytest.mark.parametrize(("content", "folded"), [("word " * 60, False), ("word " * 600, True), ("one\n" * 60, True)])
-def test_what_a_person_wrote_is_folded_when_it_fills_the_screen(dialog: Dialog, content: str, folded: bool) -> None:
+def test_what_a_person_wrote_is_folded_when_it_fills_the_screen_and_an_answer_never(
+    dialog: Dialog, content: str, folded: bool
+) -> None:
     ask(dialog, content)
     post_message(dialog=dialog, content=content)
+    an_answer(dialog, content)
 
-    said, waiting = transcript(dialog).rows
+    said, answer, waiting = transcript(dialog).rows
 
     assert isinstance(said, MessageRow)
+    assert isinstance(answer, MessageRow)
     assert isinstance(waiting, QueuedRow)
-    assert (said.is_folded, waiting.is_folded) == (folded, folded)
-
-
-def test_an_answer_is_never_folded(dialog: Dialog) -> None:
-    ask(dialog)
-    an_answer(dialog, "word " * 600)
-
-    assert not messages(dialog)[-1].is_folded
+    assert (said.is_folded, answer.is_folded, waiting.is_folded) == (folded, False, folded)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,10 +14,9 @@ from dialogs.models.message import MessageOrigin, Role
 from dialogs.transcript.writes.dialog_row import add_message
 from dialogs.turns.reads.events import cause_of, loop_notice, recent_steps
 from dialogs.turns.writes.autonomous import start_run
-from dialogs.turns.writes.events import log
+from dialogs.turns.writes.events import dismiss, is_fresh_start_due, log, look_for_loop
 from dialogs.turns.writes.lease import Claim
 from dialogs.turns.writes.messages import go_on, post_message
-from dialogs.turns.writes.over_hits import dismiss, is_fresh_start_due, look_for_loop
 from health.compaction.config import AtMilestone, ContextConfig
 from health.compaction.terms.configuration import dump
 from health.models import CompactionRun, ContextEvent, ContextSettings
@@ -152,15 +152,36 @@ def in_a_circle(dialog: Dialog) -> None:
     assert loop_notice(dialog) is not None
 
 
-def test_a_dismissed_notice_is_gone_and_counting_begins_anew(dialog: Dialog) -> None:
+def writes(dialog: Dialog) -> None:
+    add_message(dialog, role=Role.USER, origin=MessageOrigin.TYPED, content="Stop that", parent=dialog.current_leaf)
+    dialog.save()
+
+
+@pytest.mark.parametrize(
+    ("ends", "rests"),
+    [
+        (lambda dialog: dismiss(dialog=dialog), False),
+        (lambda dialog: a_run(dialog, trigger="reset", status="applied"), False),
+        (a_course, False),
+        (writes, False),
+        (lambda dialog: go_on(dialog=dialog), True),
+    ],
+    ids=["dismissed", "fresh start", "new course", "somebody writes", "a resting agent goes on"],
+)
+def test_a_notice_ends_and_with_it_the_stretch(dialog: Dialog, ends: Callable[[Dialog], object], rests: bool) -> None:
+    if rests:
+        start_run(dialog=dialog, goal="Read", max_generations=99)
     in_a_circle(dialog)
-    step(dialog, READ)
-    step(dialog, READ)
+    if not rests:
+        step(dialog, READ)
+        step(dialog, READ)
 
-    dismiss(dialog=dialog)
+    ends(dialog)
     dialog.refresh_from_db()
-    step(dialog, READ)
+    assert loop_notice(dialog) is None
+    assert rests or recent_steps(dialog).steps == ()
 
+    step(dialog, READ)
     assert loop_notice(dialog) is None
     assert look(dialog) is None
 
@@ -169,19 +190,6 @@ def test_dismissing_what_is_not_there_does_nothing(dialog: Dialog) -> None:
     dismiss(dialog=dialog)
 
     assert not ContextEvent.objects.exists()
-
-
-def test_a_fresh_start_ends_notice_and_stretch(dialog: Dialog) -> None:
-    in_a_circle(dialog)
-    step(dialog, READ)
-    step(dialog, READ)
-    assert dialog.current_leaf
-
-    a_run(dialog, trigger="reset", status="applied")
-    step(dialog, READ)
-
-    assert loop_notice(dialog) is None
-    assert look(dialog) is None
 
 
 @pytest.mark.parametrize("on_its_own", [True, False])
@@ -196,33 +204,6 @@ def test_a_fresh_start_that_came_to_nothing_leaves_the_notice(dialog: Dialog, st
     CompactionRun.objects.filter(pk=run.pk).update(status=status)
 
     assert loop_notice(dialog) is not None
-
-
-def test_whoever_writes_has_seen_the_notice(dialog: Dialog) -> None:
-    in_a_circle(dialog)
-    add_message(dialog, role=Role.USER, origin=MessageOrigin.TYPED, content="Stop that", parent=dialog.current_leaf)
-
-    assert loop_notice(dialog) is None
-
-
-def test_a_new_course_ends_notice_and_stretch(dialog: Dialog) -> None:
-    in_a_circle(dialog)
-
-    a_course(dialog)
-    dialog.refresh_from_db()
-
-    assert loop_notice(dialog) is None
-    assert recent_steps(dialog).steps == ()
-
-
-def test_letting_a_resting_agent_go_on_ends_the_notice(dialog: Dialog) -> None:
-    start_run(dialog=dialog, goal="Read", max_generations=99)
-    in_a_circle(dialog)
-
-    go_on(dialog=dialog)
-    dialog.refresh_from_db()
-
-    assert loop_notice(dialog) is None
 
 
 # --- Recovery by itself -----------------------------------------------------------------------

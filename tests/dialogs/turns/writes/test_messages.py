@@ -114,18 +114,17 @@ def test_a_message_typed_during_a_turn_waits_for_its_own(dialog: Dialog) -> None
     assert dialog.wake_seq > wake_seq  # so that the running turn cannot end without seeing it
 
 
-def test_posting_brings_an_archived_dialog_back(dialog: Dialog) -> None:
+def test_a_retry_needs_a_message_and_posting_brings_a_dialog_back_from_the_archive_only(
+    dialog: Dialog,
+) -> None:
+    with pytest.raises(DialogError, match="no message"):
+        retry(dialog=dialog)
     Dialog.objects.update(archived_at=timezone.now())
-
     posted(dialog)
-
     dialog.refresh_from_db()
     assert dialog.archived_at is None
 
-
-def test_nothing_can_be_posted_into_the_trash(dialog: Dialog) -> None:
     Dialog.objects.update(trashed_at=timezone.now())
-
     with pytest.raises(DialogError, match="trash"):
         post_message(dialog=dialog, content="Hello")
 
@@ -138,11 +137,6 @@ def test_only_the_last_user_message_can_be_edited(dialog: Dialog) -> None:
 
     with pytest.raises(DialogError, match="last message"):
         edit_message(dialog=dialog, message=first, content="Three")
-
-
-def test_a_retry_in_an_empty_dialog_is_refused(dialog: Dialog) -> None:
-    with pytest.raises(DialogError, match="no message"):
-        retry(dialog=dialog)
 
 
 def test_a_running_turn_refuses_edits_retries_and_branches(dialog: Dialog) -> None:

@@ -13,9 +13,8 @@ from dialogs.models import LLM, Agent, Course, Dialog
 from dialogs.turns.reads.events import is_fresh_start_offered
 from dialogs.turns.state import Guarding
 from dialogs.turns.writes import lease
-from dialogs.turns.writes.events import log, open_if_frequent
+from dialogs.turns.writes.events import decline, is_fresh_start_due, log, note_pressure, open_if_frequent
 from dialogs.turns.writes.messages import edit_message, post_message
-from dialogs.turns.writes.over_hits import decline, is_fresh_start_due, note_pressure
 from health.compaction.config import AtMilestone, ContextConfig
 from health.compaction.terms.configuration import dump
 from health.compaction.terms.pressure import Pressure

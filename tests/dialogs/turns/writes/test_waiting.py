@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from dialogs.api.requests import ClientMessage, ClientRequest
+from dialogs.api.canonical import ClientMessage, ClientRequest
 from dialogs.api.writes.client_turns import _one_at_a_time
 from dialogs.models import Blob
 from dialogs.transcript.writes.dialog_row import _drop_unused

@@ -11,13 +11,12 @@ from health.tokens.messages import count_messages
 ANSWER = "I looked at it and changed the paragraph as you asked, here it is again with the other words in it. " * 8
 LASTS = {
     "every case": ("Headings get a number in each chapter.", "凡是给客户的邮件先给我过目。"),
-    "a time without an end": ("From today short answers.", "往后的图都画成黑白的。"),
+    "a time without an end": ("From today short answers, please.", "往后的图都画成黑白的。"),
     "whenever something happens": ("When I paste a log, quote the line.", "除非我说要表格，结论写成段落。"),
     "what is not wanted": ("Please no emojis in any letter.", "信里不要写缩写，全部写全称。"),
-    "what is left alone": ("The folder legacy/ stays as it is.", "那个目录归运维管。"),
+    "what is left alone": ("Leave the code in legacy/ as is.", "那个目录你别动，归运维管。"),
     "a limit": ("Tables have three columns at most, in all chapters.", "回答控制在五句话。"),
-    "what there is not": ("The server has no internet.", "实验室没有打印机。"),
-    "how somebody likes it": ("I'd rather be asked before you book.", "我习惯先看结论。"),
+    "how somebody likes it": ("I'd rather be asked before you book.", "我习惯先看结论，你照这个写。"),
     "kinds of things": ("Comments in German please.", "注释统一用德语。"),
 }
 OVER = {
@@ -32,6 +31,27 @@ OVER = {
 @pytest.mark.parametrize("sentence", [one for pair in LASTS.values() for one in pair])
 def test_what_is_said_for_all_that_comes_is_a_rule_without_a_word_that_orders(sentence: str) -> None:
     assert kind_of_sentence(sentence) in (EntryKind.RULE, EntryKind.CONSTRAINT)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The school needs a form from each of us.",
+        "If I ever buy a second card it won't be this year.",
+        "It stays next to my bedroom.",
+        "The gluten load is left alone until eight.",
+        "我妈一点辣都不吃不了。",
+        "如果老板再拖 我就直接辞职去卖烤冷面",
+        "每天大概能学6个小时",
+    ],
+)
+def test_one_sign_alone_makes_no_rule_of_what_is_told_of_life(sentence: str) -> None:
+    assert kind_of_sentence(sentence) is not EntryKind.RULE
+
+
+@pytest.mark.parametrize("sentence", ["The server has no internet.", "实验室没有打印机。"])
+def test_what_there_is_not_binds_as_a_fact(sentence: str) -> None:
+    assert kind_of_sentence(sentence) is EntryKind.CONSTRAINT
 
 
 @pytest.mark.parametrize("sentence", [one for pair in OVER.values() for one in pair])

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from dialogs.learning.reads import figures as module
-from dialogs.learning.reads.figures import MOST_PAIRS, Durations, Figures, rows, sample, table
+from dialogs.learning.reads.figures import MOST_PAIRS, Durations, Figures, sample, table
 from dialogs.learning.reads.series import Scope
 from dialogs.models import Agent, Dialog
 from health.models import ContextEvent, LlmCalibration
@@ -43,7 +43,7 @@ def test_each_agent_with_its_llm_is_a_row_and_all_together_another(
     assert row.figures.reward.value == pytest.approx(1.0 / 3)
     assert (row.figures.coherence.value, row.figures.coherence.count) == (0.9, 1)
     assert row.figures.saved_tokens == 2 * (4500 - 3420)
-    assert found.total == row.figures
+    assert found.total.figures == row.figures
 
 
 def test_neither_a_compaction_by_hand_nor_a_refusal_tells_that_somebody_was_guarded(
@@ -52,7 +52,7 @@ def test_neither_a_compaction_by_hand_nor_a_refusal_tells_that_somebody_was_guar
     compacted(trigger="manual")
     happened("PROVIDER_OVERFLOW")
 
-    figures = table(mine).total
+    figures = table(mine).total.figures
 
     assert (figures.over_hits, figures.warnings, figures.overflows) == (None, None, 1)
 
@@ -60,7 +60,7 @@ def test_neither_a_compaction_by_hand_nor_a_refusal_tells_that_somebody_was_guar
 def test_who_is_guarded_no_longer_and_had_a_warning_had_no_over_hit(mine: Scope, happened: Maker) -> None:
     happened("WARNING")
 
-    assert table(mine).total.over_hits == 0
+    assert table(mine).total.figures.over_hits == 0
 
 
 def test_nobody_elses_dialogs_are_counted(bob: User, measured: Maker, happened: Maker, compacted: Maker) -> None:
@@ -68,8 +68,8 @@ def test_nobody_elses_dialogs_are_counted(bob: User, measured: Maker, happened: 
     happened("OVER_HIT")
     compacted()
 
-    assert table(Scope(owner_id=bob.pk)).total == Figures()
-    assert table(Scope()).total.trouble == 2
+    assert table(Scope(owner_id=bob.pk)).total.figures == Figures()
+    assert table(Scope()).total.figures.trouble == 2
 
 
 def test_what_was_before_the_period_does_not_count(
@@ -80,7 +80,7 @@ def test_what_was_before_the_period_does_not_count(
         happened("OVER_HIT", ago=ago)
         compacted(ago=ago)
 
-    figures = table(Scope(owner_id=alice.pk, since=now - timedelta(days=1))).total
+    figures = table(Scope(owner_id=alice.pk, since=now - timedelta(days=1))).total.figures
 
     assert (figures.generations, figures.over_hits, figures.runs) == (1, 1, {"applied": 1})
 
@@ -89,7 +89,7 @@ def test_an_agent_or_an_llm_alone_can_be_asked_for(dialog: Dialog, mine: Scope, 
     happened("OVER_HIT")
     zoe = Agent.objects.create(name="Zoe", slug="zoe", llm=dialog.llm)
 
-    assert table(mine.of(agent_id=dialog.agent_id, llm_id=dialog.llm_id)).total.over_hits == 1
+    assert table(mine.of(agent_id=dialog.agent_id, llm_id=dialog.llm_id)).total.figures.over_hits == 1
     assert table(mine.of(agent_id=zoe.pk, llm_id=dialog.llm_id)).pairs == ()
 
 
@@ -104,7 +104,7 @@ def test_beyond_the_most_rows_the_rest_is_in_the_total(dialog: Dialog, mine: Sco
 
     found = table(mine)
 
-    assert (len(found.pairs), found.left_out, found.total.over_hits) == (MOST_PAIRS, 3, MOST_PAIRS + 3)
+    assert (len(found.pairs), found.left_out, found.total.figures.over_hits) == (MOST_PAIRS, 3, MOST_PAIRS + 3)
 
 
 def test_where_most_went_wrong_stands_first(dialog: Dialog, mine: Scope, happened: Maker, measured: Maker) -> None:
@@ -133,15 +133,15 @@ def test_times_and_errors_stand_with_whose_they_are(
     ContextEvent.objects.create(code="OVER_HIT", owner=alice, agent=zoe, llm=dialog.llm)
     ContextEvent.objects.create(code="OVER_HIT", owner=alice, agent=None, llm=None)
 
-    found = rows(Scope(owner_id=alice.pk))
+    found = table(Scope(owner_id=alice.pk))
 
     told = {
-        row.pair.agent: (row.took and row.took.median, row.estimate_error and row.estimate_error.reports)
+        row.agent: (row.took and row.took.median, row.estimate_error and row.estimate_error.reports)
         for row in found.pairs
     }
     assert told == {dialog.agent: (3.0, 1), zoe: (None, 1), None: (None, None)}
     assert found.total.took is not None
-    assert (found.total.figures.over_hits, found.total.took.median, found.total.pair) == (2, 3.0, None)
+    assert (found.total.figures.over_hits, found.total.took.median, found.total.is_total) == (2, 3.0, True)
 
 
 def test_a_reward_is_of_every_strategy_that_changed_something(mine: Scope, compacted: Maker) -> None:

@@ -1,18 +1,19 @@
-"""The results of each tool, as data (these classes are the output schemas) and as text.
+"""What each tool is asked and answers. The classes are the schemas that clients get; results are also written as text.
 
-No class holds both measured and estimated numbers; `basis` says which it holds.
+Arguments are flat, without unions and references, which not every model understands: so "nothing" is 0 or "". No class
+of results holds both measured and estimated numbers; `basis` says which it holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from dialogs.transcript.search import NOTHING
+from dialogs.transcript.search import MOST_QUOTED, NOTHING, QUOTED
 
 
 class DialogSummary(BaseModel):
@@ -93,17 +94,23 @@ class Recalled(BaseModel):
     )
 
 
-class Reading(BaseModel):
-    course: int
-    generation: int
+class Stored(BaseModel):
+    """Read from what is stored, by the aliases where that has other names."""
+
+    model_config = ConfigDict(from_attributes=True, coerce_numbers_to_str=True)
+
+
+class Reading(Stored):
+    course: int = Field(validation_alias="course_number")
+    generation: int = Field(validation_alias="number")
     level: str
     reason: str = Field(description="Why the level is unknown, where it is.")
     prompt_tokens: int | None
     context_window: int | None
-    percent: str
-    caution_above: int | None
-    critical_above: int | None
-    llm: str
+    percent: str = Field(validation_alias="percent_text")
+    caution_above: int | None = Field(validation_alias="optimal_max_tokens")
+    critical_above: int | None = Field(validation_alias="critical_max_tokens")
+    llm: str = Field(validation_alias="llm_name")
     read_at: datetime
 
 
@@ -135,22 +142,22 @@ class Compactions(BaseModel):
     next_cursor: int | None = Field(description="For older ones.")
 
 
-class Step(BaseModel):
-    name: str
+class Step(Stored):
+    name: str = Field(validation_alias="phase")
     estimated_before: int
     estimated_after: int
     changed: bool
     note: str
 
 
-class CoverageRow(BaseModel):
+class CoverageRow(Stored):
     message: str = Field(description="The id of a message that was removed or shortened, or of an earlier summary.")
     extent: str = Field(description="How much of it was read by what replaced it.")
-    read_chars: int
-    total_chars: int
+    read_chars: int = Field(validation_alias="read")
+    total_chars: int = Field(validation_alias="total")
 
 
-class Fact(BaseModel):
+class Fact(Stored):
     text: str
     kind: str
     message: str
@@ -304,3 +311,78 @@ def _receipt(found: Receipt) -> Iterator[str]:
         yield f"- {entry.kind}:\n{_quoted(entry.text)}"
     yield f"Written instead, {len(found.written)} of {found.written_total}:"
     yield from (_quoted(text) for text in found.written)
+
+
+# The arguments.
+MOST = 2**63 - 1
+NEXT = "next_cursor of the page before this one; leave it out for the first page."
+
+
+class Arguments(BaseModel):
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def without_nulls(cls, found: Any) -> Any:
+        """Drop nulls: models write them for arguments that they leave out."""
+        return {name: value for name, value in found.items() if value is not None}
+
+
+class ListDialogs(Arguments):
+    query: str = Field(default="", max_length=1_000, description="Words that must all occur in title or messages.")
+    shelf: Literal["active", "clients", "archived", "trash"] = Field(
+        default="active", description="Where the dialogs stand; clients: the active ones that other programs drive."
+    )
+    limit: int = Field(default=20, ge=1, le=100)
+    cursor: str = Field(default="", max_length=100, description=NEXT)
+
+
+class OfDialog(Arguments):
+    dialog_id: UUID = Field(description="As list_dialogs gives it.")
+
+
+class ReadDialog(OfDialog):
+    limit: int = Field(default=10, ge=1, le=50, description="Messages on a page.")
+    cursor: int = Field(default=0, ge=0, le=MOST, description=NEXT + " Each next page is older.")
+
+
+class ReadMessage(OfDialog):
+    message_id: int = Field(ge=1, le=MOST)
+    cursor: int = Field(default=0, ge=0, le=MOST, description=NEXT)
+
+
+class SearchArchive(OfDialog):
+    query: str = Field(min_length=1, max_length=1_000, description="Words, or beginnings of words; not a question.")
+    any_word: bool = Field(default=False, description="One word is enough; else all must be in one message.")
+    also_current: bool = Field(
+        default=False, description="Search the whole dialog, not only what the model no longer sees as it was said."
+    )
+    limit: int = Field(default=10, ge=1, le=50)
+    cursor: int = Field(default=0, ge=0, le=10_000, description=NEXT)
+
+
+class Recall(Arguments):
+    query: str = Field(min_length=1, max_length=1_000, description="Words that you expect to stand there.")
+    dialog_id: str = Field(
+        default="", max_length=40, description="As list_dialogs gives it. Left out: the one that the headers name."
+    )
+    chat: str = Field(
+        default="", max_length=200, description="Instead of dialog_id: the client's own name of the conversation."
+    )
+    limit: int = Field(default=QUOTED, ge=1, le=MOST_QUOTED, description="Passages, of 500 characters at most.")
+
+
+class ListReadings(OfDialog):
+    limit: int = Field(default=20, ge=1, le=200)
+    cursor: int = Field(default=0, ge=0, le=MOST, description=NEXT + " Each next page is older.")
+
+
+class ListCompactions(OfDialog):
+    limit: int = Field(default=20, ge=1, le=100)
+    cursor: int = Field(default=0, ge=0, le=MOST, description=NEXT + " Each next page is older.")
+
+
+class ReadCompaction(OfDialog):
+    compaction_id: int = Field(ge=1, le=MOST, description="As list_compactions gives it.")
+    limit: int = Field(default=20, ge=1, le=100, description="Rows of each of the four lists on a page.")
+    cursor: int = Field(default=0, ge=0, le=100_000, description=NEXT)

@@ -26,7 +26,7 @@ from dialogs.compaction.facts import LEAST_GAIN
 from dialogs.compaction.work import config_for
 from dialogs.context.estimate import growth_of
 from dialogs.context.material import Material, material
-from dialogs.learning.what_if.variants import Variant, dialogs_of
+from dialogs.learning.variants import Variant, dialogs_of
 from dialogs.llms.guard import active_guard, config_of
 from dialogs.models import Agent, Dialog
 from health.adapters import embeddings
