@@ -135,9 +135,11 @@ def watch_the_guard(page: Page, stack: Stack) -> None:
 def it_has_gone_for_good(page: Page) -> None:
     rest(page)
     expect(card(page)).to_be_hidden()
-    page.reload()
+    with page.expect_websocket() as socket:
+        page.reload()
     expect(card(page)).to_be_hidden()
-    page.wait_for_load_state()
+    # A page that hears nothing yet would miss a success, which is shown for seconds only.
+    socket.value.wait_for_event("framereceived", timeout=PATIENCE_MS)
 
 
 def test_the_bar_has_its_colours_and_says_how_far_it_is_and_a_failure_stays_until_it_is_closed(
