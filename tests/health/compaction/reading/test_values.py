@@ -405,6 +405,10 @@ def test_corrections_and_withdrawals_stand_and_what_they_end_does_not(said: tupl
             "Mia counted the old tools in the shed.",
             "Tom moved the old tools in the shed, as the roof had turned leaky.",
         ),
+        (
+            "Keep all of this straight, please.",
+            "They switched delivery to Wednesdays for his road, starting this week.",
+        ),
     ],
 )
 def test_other_subjects_and_further_values_replace_nothing(said: tuple[str, ...]) -> None:
