@@ -42,7 +42,8 @@ NOTED = "Noted."
 
 class Force(NamedTuple):
     """`gone` are no longer in force: by message the starts and ends of sentences. Of these `outgrown` say nothing but a
-    value (a time, an amount, a name) that was told anew in words that say all of the rest.
+    value (a time, an amount, a name) that was told anew in words that say all of the rest. Of `agreed` the assistant
+    took note, and of what took their place.
 
     `beside` are told only together with others: what may not be in force with the later one about the same, a value
     that says nothing of its subject ("the 12th, then") with the sentence of the reply that does. These replies are
@@ -53,6 +54,7 @@ class Force(NamedTuple):
 
     gone: Mapping[str, tuple[tuple[int, int], ...]]
     outgrown: Mapping[str, tuple[tuple[int, int], ...]]
+    agreed: frozenset[Place]
     beside: Mapping[Place, tuple[Place, ...]]
     stated: Mapping[Place, bool]
     changed: frozenset[Place]
@@ -69,7 +71,7 @@ def in_force(units: Sequence[Unit]) -> Force:
 
 def nothing(unread: str) -> Force:
     none = frozenset[Place]()
-    return Force(gone={}, outgrown={}, beside={}, stated={}, changed=none, doubted=none, named=none, unread=unread)
+    return Force({}, {}, agreed=none, beside={}, stated={}, changed=none, doubted=none, named=none, unread=unread)
 
 
 def _read(units: Sequence[Unit]) -> Force:
@@ -109,6 +111,7 @@ def _force(ids: tuple[str, ...], said: tuple[Said, ...]) -> Force:
     return Force(
         gone={name: tuple(places) for name, places in gone.items()},
         outgrown={name: tuple(places) for name, places in outgrown.items()},
+        agreed=frozenset(place(*old.at) for old, new in book.gone.items() if old.noted and new.noted),
         beside={at: tuple(others) for at, others in beside.items()},
         stated={place(*one.at): bool(one.values) for one in book.holding()},
         changed=frozenset(place(*one.at) for one in changed),

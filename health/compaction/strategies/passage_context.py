@@ -198,11 +198,12 @@ class PassageContext:
         return self.kit.counted([notice])[0]
 
     def _no_longer(self) -> list[str]:
-        """What of it is no longer in force: said outside of messages, as words are never altered."""
-        gone = in_force(self.state.units).gone
+        """What of it is surely no longer in force: said outside of messages, as words are never altered."""
+        force = in_force(self.state.units)
         whole = self.frame.kept - self.frame.reduced.keys()
         kept = (unit for unit in self.state.units if unit.id in whole and unit.role is Role.USER)
-        said = [unit.content[start:end] for unit in kept for start, end in gone.get(unit.id, ())]
+        gone = ((unit, at) for unit in kept for at in force.gone.get(unit.id, ()))
+        said = [unit.content[start:end] for unit, (start, end) in gone if (unit.id, start) in force.agreed]
         return [NO_LONGER.format(said=" ".join(said))] if said else []
 
 

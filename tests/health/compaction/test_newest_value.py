@@ -108,6 +108,17 @@ def test_of_the_first_request_only_values_that_were_told_anew_leave() -> None:
     assert "400 euros" not in text.replace("[No longer so: The deposit is 400 euros.]", "")
 
 
+@pytest.mark.parametrize(("answer", "is_told"), [("Noted.", True), (LONG, False)])
+def test_what_stands_is_called_outdated_only_where_the_assistant_took_note_of_both(answer: str, is_told: bool) -> None:
+    first = "The tent for the whole choir and its guests comes on 4 May, so tell Tom."
+    messages = said((first, answer), ("The tent comes on 9 May now.", answer), *[ASIDES[at % 3] for at in range(30)])
+
+    text = compacted([*messages, {"role": "user", "content": "Next?"}], 0.5)
+
+    assert first in text
+    assert (f"[No longer so: {first}]" in text) is is_told
+
+
 RULE, BUDGET = "You must always answer in one sentence.", "Correction: the budget is 5,500 euros."
 FIRST, QUESTION = "Plan our trip, please.", "Which castle is good for children, and what does the garden cost?"
 HELPFUL = "The castle is good for children, and the garden of the castle costs 12 euros."
